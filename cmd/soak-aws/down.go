@@ -157,21 +157,21 @@ func (s site) archiveRuns(ctx context.Context, options downOptions, runs []strin
 // verifyDestroyed waits up to lag until AWS lists no resource that costs money, except archiveBucket ("": no
 // exception). It searches by tag, independently of the state.
 func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pause time.Duration) error {
-	var costly, others []string
+	var costlyResources, otherResources []string
 	err := poll(ctx, pause, lag, func() (destroyed bool, err error) {
-		_, costly, others, err = s.aws.findTagged(ctx, "Run", s.settings.Name)
-		costly = slices.DeleteFunc(costly, func(arn string) bool { return archiveBucket != "" && arn == "arn:aws:s3:::"+archiveBucket })
-		return len(costly) == 0, err
+		_, costlyResources, otherResources, err = s.aws.findTagged(ctx, "Run", s.settings.Name)
+		costlyResources = slices.DeleteFunc(costlyResources, func(arn string) bool { return archiveBucket != "" && arn == "arn:aws:s3:::"+archiveBucket })
+		return len(costlyResources) == 0, err
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("resources in %s that have the tag Run=%s and still cost money: %d\n  %s\n"+
 			"  continue:  %s, or delete them in the AWS console",
-			s.settings.Region, s.settings.Name, len(costly), strings.Join(costly, "\n  "), s.target("aws-down"))
+			s.settings.Region, s.settings.Name, len(costlyResources), strings.Join(costlyResources, "\n  "), s.target("aws-down"))
 	case err != nil:
 		return fmt.Errorf("terraform destroy succeeded, but the result could not be verified: %w", err)
 	}
-	for _, arn := range others {
+	for _, arn := range otherResources {
 		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)
 	}
 	bucket := "bucket"
@@ -182,30 +182,30 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	return nil
 }
 
-// findTagged returns the resources with a tag. costly has the hosts, disks and buckets that exist. The other resources
-// are free, or AWS still lists them after their deletion.
-func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costly, others []string, err error) {
+// findTagged returns the resources with a tag. costlyResources has the hosts, disks and buckets that exist. The other
+// resources are free, or AWS still lists them after their deletion.
+func (c *cloud) findTagged(ctx context.Context, key, value string) (hosts []host, costlyResources, otherResources []string, err error) {
 	hosts, err = c.hosts(ctx, tagFilter(key, value))
 	for _, h := range hosts {
-		costly = append(costly, h.ID)
+		costlyResources = append(costlyResources, h.ID)
 	}
 	var disks, arns []string
 	err = cmp.Or(err,
 		c.call(ctx, &disks, "ec2", "describe-volumes", "--filters", tagFilter(key, value), "--query", "Volumes[].VolumeId"),
 		c.call(ctx, &arns, "resourcegroupstaggingapi", "get-resources", "--tag-filters", "Key="+key+",Values="+value,
 			"--query", "ResourceTagMappingList[].ResourceARN"))
-	costly = append(costly, disks...)
+	costlyResources = append(costlyResources, disks...)
 	for _, arn := range arns {
 		bucket, isBucket := strings.CutPrefix(arn, "arn:aws:s3:::")
 		switch {
-		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // already in costly if it exists
+		case strings.Contains(arn, ":instance/"), strings.Contains(arn, ":volume/"): // already in costlyResources if it exists
 		case isBucket && code(c.call(ctx, nil, "s3api", "head-bucket", "--bucket", bucket)) != "404":
-			costly = append(costly, arn)
+			costlyResources = append(costlyResources, arn)
 		default:
-			others = append(others, arn)
+			otherResources = append(otherResources, arn)
 		}
 	}
-	return hosts, costly, others, err
+	return hosts, costlyResources, otherResources, err
 }
 
 // sweep lists the resources of one deployment, or of all, by their tags, even if the state of terraform is lost. With
@@ -227,16 +227,16 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 	if d.name != "" {
 		key, value = "Run", d.name
 	}
-	hosts, costly, others, err := s.aws.findTagged(ctx, key, value)
+	hosts, costlyResources, otherResources, err := s.aws.findTagged(ctx, key, value)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("resources in %s with the tag %s=%s: %d that cost money, %d that are free or already deleted\n",
-		s.aws.region, key, value, len(costly), len(others))
-	for _, resource := range append(costly, others...) {
+		s.aws.region, key, value, len(costlyResources), len(otherResources))
+	for _, resource := range append(costlyResources, otherResources...) {
 		fmt.Println("  " + resource)
 	}
-	if len(costly)+len(others) > 0 {
+	if len(costlyResources)+len(otherResources) > 0 {
 		fmt.Println("Delete these resources in the AWS console; deleting the VPC deletes its contents.")
 	}
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}

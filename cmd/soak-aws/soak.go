@@ -204,8 +204,8 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 			end = hostEnd
 		}
 	}
-	if extended, err := time.Parse(time.RFC3339, s.values[s.output.EndParameter]); err == nil && extended.After(end) && len(hosts) > 0 {
-		end = extended
+	if extendedEnd, err := time.Parse(time.RFC3339, s.values[s.output.EndParameter]); err == nil && extendedEnd.After(end) && len(hosts) > 0 {
+		end = extendedEnd
 	}
 	remaining := time.Until(end)
 	switch shortfall := length + soakOverhead - remaining; {
@@ -224,12 +224,12 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 // environment.
 func (c *cloud) checkCredentials(length time.Duration) check {
 	return func(ctx context.Context) (string, error) {
-		var exported struct{ Expiration time.Time }
+		var credentials struct{ Expiration time.Time }
 		// Version 1 of the AWS CLI lacks this command.
-		if c.call(ctx, &exported, "configure", "export-credentials", "--format", "process") != nil {
-			exported.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
+		if c.call(ctx, &credentials, "configure", "export-credentials", "--format", "process") != nil {
+			credentials.Expiration, _ = time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION"))
 		}
-		end, inEnvironment := exported.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
+		end, inEnvironment := credentials.Expiration, os.Getenv("AWS_SESSION_TOKEN") != ""
 		run := fmt.Sprintf("a run of %v", length)
 		if length < 0 {
 			run = "the run" // attach does not know the length of the run

@@ -45,9 +45,9 @@ func controlListener(ctx context.Context, address string) (net.Listener, error) 
 		}
 		return listener, nil
 	}
-	inherited := os.NewFile(3, "listener")
-	defer inherited.Close()
-	listener, err := net.FileListener(inherited)
+	file := os.NewFile(3, "listener")
+	defer file.Close()
+	listener, err := net.FileListener(file)
 	if err != nil {
 		return nil, fmt.Errorf("descriptor 3 is not a listening socket: %w; pass an address with --listen", err)
 	}

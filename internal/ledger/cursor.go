@@ -110,12 +110,12 @@ func (f *cursor) ensureDeviations() *Deviations {
 	return f.deviations
 }
 
-func addDeviation[T any](d *Deviations, to *[]T, one T) {
+func addDeviation[T any](d *Deviations, to *[]T, item T) {
 	if len(*to) >= maxDeviations {
 		d.Unlisted++
 		return
 	}
-	*to = append(*to, one)
+	*to = append(*to, item)
 }
 
 // place counts a message that is not the next one of the log. The message may be new, skipped before, or a copy.

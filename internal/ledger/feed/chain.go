@@ -11,15 +11,15 @@ import (
 type chain struct {
 	from, to    int    // indexes of its first and last span
 	first, last uint64 // if placed: numbers of its first and last message, or 0 if it received none
-	state       placing
+	state       placement
 }
 
-type placing int
+type placement int
 
 const (
-	unplaced  placing = iota // no part of the feed equals the messages of the chain
-	placed                   // exactly one part equals these messages, or the chain received none
-	ambiguous                // several parts equal these messages, or may equal them if a clock is wrong
+	unplaced  placement = iota // no part of the feed equals the messages of the chain
+	placed                     // exactly one part equals these messages, or the chain received none
+	ambiguous                  // several parts equal these messages, or may equal them if a clock is wrong
 )
 
 func (f *Feed) chains(log int, r *ledger.Record) (chains []chain) {

@@ -154,14 +154,14 @@ func (c *correction) countDisorder() {
 // numbersOf returns feed numbers in the order of arrival. The numbers of messages with the same content ascend.
 func (c *correction) numbersOf(sequence []uint64) []uint64 {
 	numbers := make([]uint64, len(sequence))
-	same := map[uint64][]int{} // places by content
+	placesOf := map[uint64][]int{} // by content
 	for i, n := range sequence {
 		if numbers[i] = c.numberOf(n); numbers[i] > 0 && c.HasRepeatedContent() {
 			print := c.logs[c.log].Entries[n-1].Print
-			same[print] = append(same[print], i)
+			placesOf[print] = append(placesOf[print], i)
 		}
 	}
-	for _, places := range same {
+	for _, places := range placesOf {
 		sorted := make([]uint64, len(places))
 		for i, at := range places {
 			sorted[i] = numbers[at]

@@ -33,8 +33,8 @@ type Feed struct {
 	AnyOrder, Repeats bool
 	// JoinTime is the time after the start of a stream in which a message with repeated content has an uncertain place.
 	JoinTime time.Duration
-	// SharedCopies is the number of possible copies that over a quarter of the open streams received, at least two of
-	// them, and not all.
+	// SharedCopies is the number of possible copies that several open streams received: over a quarter of them, but not
+	// all.
 	SharedCopies int
 
 	logs       []*Log

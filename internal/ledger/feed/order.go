@@ -186,19 +186,19 @@ func (f *Feed) sequence(w, log int, r *ledger.Record) (out []uint64) {
 	if len(locals) == 0 || r.Last < locals[0] || r.First > locals[len(locals)-1] {
 		return nil
 	}
-	var overtaken []ledger.Overtake
+	var overtakes []ledger.Overtake
 	if r.Deviations != nil {
-		overtaken = r.Deviations.Overtakes
+		overtakes = r.Deviations.Overtakes
 	}
 	late := func(n uint64) bool {
-		return slices.ContainsFunc(overtaken, func(o ledger.Overtake) bool { return o.Number == n })
+		return slices.ContainsFunc(overtakes, func(o ledger.Overtake) bool { return o.Number == n })
 	}
 	for _, n := range locals {
 		if !r.HasReceived(n) || late(n) {
 			continue
 		}
 		out = append(out, n)
-		for _, o := range overtaken {
+		for _, o := range overtakes {
 			if o.By == n {
 				out = append(out, o.Number)
 			}
