@@ -85,8 +85,8 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	origin := "The script " + strings.Join(kind.Script, "/") + " has the profiles smoke and full, with a default for each setting. A flag, the " +
 		"environment variable in brackets, or a key of soak.yaml overrides the default. " + kind.Page.Doc + " describes how results are judged."
 	if kind.Plan.BySettings {
-		settings[0].Help += ": smoke is " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Plan.Profiles["full"], " ")
-		origin = "The suite has the settings of a soak, in addition to its own. The defaults are the values of the profile full.\n" +
+		origin = "The suite has the settings of a soak, in addition to its own. The defaults are the values of the profile full:\n" +
+			strings.Join(kind.Plan.Profiles["full"], " ") + ". The profile smoke has " + strings.Join(kind.Plan.Profiles["smoke"], " ") + ".\n" +
 			kind.Page.Doc + " describes how results are judged."
 	}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
