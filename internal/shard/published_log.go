@@ -87,7 +87,7 @@ func (l *PublishLog) Settle(topic int, number uint64, o PublishOutcome) {
 	l.inFlight[topic] = slices.Delete(messages, 0, count)
 }
 
-// encode sets the times of a message in units, and returns its lag behind the schedule in microseconds.
+// encode sets the lag and the answer time of a message in units of unitUS, and returns the lag in microseconds.
 func (l *PublishLog) encode(m *pendingMessage, topic, n int, answeredUS int64) (lagUS int64) {
 	lagUS = max(m.sentUS-l.p.due(topic, n), 0)
 	m.lag = min(uint64(lagUS/unitUS), maxUnits)

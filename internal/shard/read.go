@@ -246,7 +246,7 @@ type boundedReader struct {
 	json      *jsontext.Decoder
 	n         int64 // number of unpacked bytes
 	longest   int64 // maximum bytes of a value
-	inList    bool  // a list is read by elements
+	inList    bool  // a list is being read element by element
 	listBytes int64 // number of bytes of the lists so far
 	failure   error // the first error of readerOf
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // checkRunners compares the runners with each other and with the plan. Each must have finished and left one shard,
-// unless it was replaced; an early end is listed in EarlyEnds instead of Problems. All must belong to one run and have
-// one script. Their segments must cover 0 to 1 exactly once.
+// unless it was replaced; an early end is listed in EarlyEnds instead of Problems. All must belong to one run, with one
+// script and one version of k6. Their segments must cover 0 to 1 exactly once.
 func (m *Merged) checkRunners(parts []part) {
 	for i := range m.groups {
 		g := &m.groups[i]
