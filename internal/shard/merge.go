@@ -36,8 +36,8 @@ type Merged struct {
 	Connections  Connections // by runner, in the order of creation
 	// FeedConnections has the records of all clients of the Feeds if Merged has only a part of a run; nil: Connections.
 	FeedConnections *Connections
-	// Problems are sentences about unreadable shards, and about differences between the shards or from the plan. A run with
-	// a problem cannot pass.
+	// Problems are sentences about unreadable shards, and about differences between the shards or from the plan. A run
+	// with a problem cannot pass.
 	Problems  []string
 	EarlyEnds []string // sentences about the runners that ended early
 

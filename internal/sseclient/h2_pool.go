@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const h2Patience = time.Second
+const h2MaxWait = time.Second
 
 // An h2Pool contains the HTTP/2 connections that the requests of a Client may share.
 type h2Pool struct {
@@ -45,11 +45,11 @@ func (p *h2Pool) site(key siteKey) *h2Site {
 	return s
 }
 
-// reserve makes a reservation on a connection and returns the connection. It waits up to patience (0 means h2Patience)
+// reserve makes a reservation on a connection and returns the connection. It waits up to maxWait (0 means h2MaxWait)
 // for other requests whose dials may provide a connection. A ramp thus does not open a connection for each stream. If
 // reserve returns neither a connection nor an error, the caller must dial and then call endDial.
-func (p *h2Pool) reserve(ctx context.Context, key siteKey, patience time.Duration) (*h2Conn, error) {
-	timer := time.NewTimer(cmp.Or(patience, h2Patience))
+func (p *h2Pool) reserve(ctx context.Context, key siteKey, maxWait time.Duration) (*h2Conn, error) {
+	timer := time.NewTimer(cmp.Or(maxWait, h2MaxWait))
 	defer timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
-// maxDials limits the concurrent dials of Streams, except after a Drop, and of second requests. Ten thousand dials would
-// overflow the accept queue of the server and time out. A dial uses about 20 KB. It usually counts until the response
-// header arrives, which takes two round trips without TLS. With a round-trip time of 100 ms, the limit then allows 1250
-// dials per second.
+// maxDials limits the concurrent dials of Streams, except after a Drop, and of second requests. Ten thousand dials
+// would overflow the accept queue of the server and time out. A dial uses about 20 KB. It usually counts until the
+// response header arrives, which takes two round trips without TLS. With a round-trip time of 100 ms, the limit then
+// allows 1250 dials per second.
 const maxDials = 250
 
 // maxHandshakes limits the concurrent TLS handshakes of Streams, except after a Drop. A handshake uses 60 KB. A higher
