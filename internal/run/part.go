@@ -81,10 +81,14 @@ func eachShard(ctx context.Context, shards store.Store, index int, read func(nam
 
 func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
-	outcome := verdict.Pass
+	outcome, withoutMessage := verdict.Pass, 0
 	for r := range result.Records() {
 		sum.Count(r)
-		if silent := s.Suite.Plan.BySettings && s.service.CountsMessages() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		isSilent := s.Suite.Plan.BySettings && s.service.CountsMessages() && r.Received == 0
+		if isSilent {
+			withoutMessage++
+		}
+		if isSilent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}
@@ -103,8 +107,11 @@ func (s *session) reportPart(result *shard.Shard) verdict.Outcome {
 		if s.Plan.Published() {
 			missed = "" // only the merge knows which messages the service confirmed
 		}
-		fmt.Fprintf(s.Stdout, ": %s opened, %d refused, %d dropped; %s received, %s%d faulty, %d late",
-			format.Plural(sum.Opened, "stream", "streams"), sum.Refused, sum.Dropped, s.receivedMessages(sum.Received), missed, sum.Faults(), sum.Late)
+		fmt.Fprintf(s.Stdout, ": %s connected, %d refused, %d dropped; %s received, %s%d faulty, %d late",
+			format.Plural(sum.Opened, "client", "clients"), sum.Refused, sum.Dropped, s.receivedMessages(sum.Received), missed, sum.Faults(), sum.Late)
+		if withoutMessage > 0 {
+			fmt.Fprintf(s.Stdout, "; %s received no message", format.Plural(withoutMessage, "client", "clients"))
+		}
 	}
 	if p := result.Published; p != nil {
 		sums := p.Sums()
