@@ -43,7 +43,7 @@ func Write(folder string) error {
 func CacheFolder() (string, error) {
 	caches, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find a folder for the k6 scripts: %w; set XDG_CACHE_HOME to a writable folder", err)
+		return "", fmt.Errorf("find a folder for the k6 scripts: %w; set XDG_CACHE_HOME (on macOS: HOME) to a writable folder", err)
 	}
 	hash := sha256.New()
 	err = eachFile(func(name string, content []byte) error {
@@ -55,7 +55,7 @@ func CacheFolder() (string, error) {
 	}
 	folder := filepath.Join(caches, "sse-soak", hex.EncodeToString(hash.Sum(nil))[:16], Folder)
 	if err := Write(folder); err != nil {
-		return "", fmt.Errorf("%w; set XDG_CACHE_HOME to a writable folder", err)
+		return "", fmt.Errorf("%w; set XDG_CACHE_HOME (on macOS: HOME) to a writable folder", err)
 	}
 	return folder, nil
 }

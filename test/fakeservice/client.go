@@ -50,8 +50,8 @@ type Noop struct {
 	OtherEvent   bool // it had a different event name, so clients do not count it as a noop
 }
 
-// Lost reports whether the noop did not reach the client as a noop. cut is the time from which the proxy dropped all
-// noops; zero: never.
+// Lost reports whether the noop did not reach the client as a noop. cut is the time after which the proxy dropped
+// all noops; zero: never.
 func (n *Noop) Lost(cut time.Time) bool {
 	return n.At.IsZero() || n.OtherEvent || !cut.IsZero() && n.At.After(cut)
 }
@@ -61,7 +61,7 @@ func (n *Noop) Lost(cut time.Time) bool {
 type NoopClient struct {
 	Client
 	First          time.Time // when slot 1 was due
-	CutAt          time.Time // time from which the proxy dropped all noops; zero: never
+	CutAt          time.Time // time after which the proxy dropped all noops; zero: never
 	disconnectedAt time.Time // when the proxy disconnected the client
 	Noops          []Noop
 	numbers        uint64 // number of the last noop

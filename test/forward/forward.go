@@ -35,7 +35,7 @@ type Proxy struct {
 	server  *http.Server
 	handler *httputil.ReverseProxy
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	requests []string
 	conns    map[net.Conn]struct{} // both connections of each open tunnel
 }

@@ -113,7 +113,7 @@ type responsesResult struct {
 	CPUSeconds float64
 }
 
-// responses requests responses for a duration. A worker stops at its first error; one of these errors is returned.
+// responses sends requests for a duration. A worker stops at its first error; one of these errors is returned.
 func responses(ctx context.Context, o responsesOptions) (r responsesResult, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: o.Concurrency}
 	client, end := &http.Client{Transport: transport}, time.Now().Add(o.Duration)

@@ -1,6 +1,7 @@
-// Command terraform is a stand-in for terraform-provider-aws. It serves the schema of version 6.66.0, so that
-// terraform init, validate, plan, apply, destroy and test need no registry and no AWS account. It sends no requests.
-// It invents the values that AWS would compute, and terraform stores them in the state file.
+// Command terraform is a stand-in for terraform-provider-aws. It serves the part of the schema of version 6.66.0
+// that infra/terraform uses, so that terraform init, validate, plan, apply, destroy and test need no registry and no
+// AWS account there. It sends no requests. It invents the values that AWS would compute, and terraform stores them in
+// the state file.
 package main
 
 import (
@@ -96,7 +97,7 @@ func (s *server) StopProvider(context.Context, *tfprotov5.StopProviderRequest) (
 
 var instanceType = regexp.MustCompile(`^[a-z][a-z0-9-]*\.(nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?)$`)
 
-// ValidateResourceTypeConfig rejects values that the schema alone permits: values for read-only attributes, and unknown
+// ValidateResourceTypeConfig rejects values that terraform itself accepts: values for read-only attributes, and unknown
 // instance types.
 func (s *server) ValidateResourceTypeConfig(_ context.Context, r *tfprotov5.ValidateResourceTypeConfigRequest) (*tfprotov5.ValidateResourceTypeConfigResponse, error) {
 	out := &tfprotov5.ValidateResourceTypeConfigResponse{}
