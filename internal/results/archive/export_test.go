@@ -134,6 +134,11 @@ func TestErrorsNameTheOperation(t *testing.T) {
 	want := " Prometheus at " + address + ": 400 Bad Request: out of order"
 	require.EqualError(t, remote.Read(t.Context(), time.Now(), time.Now(), nil), "query"+want)
 	require.EqualError(t, remote.Write(t.Context(), nil), "write to"+want)
+
+	address = "http://" + serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	remote, err = NewRemote(address)
+	require.NoError(t, err)
+	require.EqualError(t, remote.Write(t.Context(), nil), "write to Prometheus at "+address+": 502 Bad Gateway")
 }
 
 func TestInterruptedStartReturnsItsCause(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	remoteTimeout = time.Minute
 	retries       = 3 // of a read, if an earlier read succeeded
 	retryDelay    = time.Second
-	errorExcerpt  = 300 // bytes of a response in an error
+	errorExcerpt  = 300 // maximum characters of a response in an error
 )
 
 // Series is a series of Prometheus with its samples in one range.
@@ -167,7 +167,8 @@ func (r *Remote) post(ctx context.Context, operation, path string, content proto
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("%s has no %s; check the address of Prometheus, and its path if it has one (…/prometheus)", r, path)
 	case resp.StatusCode/100 != 2:
-		return nil, fmt.Errorf("%s Prometheus at %s: %s: %.*s", operation, r, resp.Status, errorExcerpt, bytes.TrimSpace(response))
+		cause := strings.TrimSuffix(fmt.Sprintf("%s: %.*s", resp.Status, errorExcerpt, bytes.TrimSpace(response)), ": ")
+		return nil, fmt.Errorf("%s Prometheus at %s: %s", operation, r, cause)
 	}
 	return response, nil
 }
