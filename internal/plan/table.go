@@ -50,7 +50,7 @@ func (p *Plan) Settings() []Setting {
 			Help:   "streams per virtual user (0: up to 50, more beyond 5,000 streams per runner)",
 			Script: "connectionsPerVU", ScriptHelp: "streams per virtual user, at least 1", Doc: "docs/distributed.md"},
 		{Name: "BACKEND_URL", Value: &p.BackendURL,
-			Help:      "URL of the service, or one per runner, comma-separated (empty: start a backend)",
+			Help:      "service URL, or up to one per runner, comma-separated (empty: start a backend)",
 			SuiteHelp: "URL of the service (empty: start a backend here)", Script: "backendUrl", ScriptHelp: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the client ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
 			Script: "prefix", ScriptHelp: "prefix of the client ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Scope: Parts},
