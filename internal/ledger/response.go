@@ -70,7 +70,7 @@ type Response struct {
 	// A statement of the service contains the text, or the number of chunks, since the previous statement.
 	sum, length    uint64 // checksum and length of the text since the last statement
 	sinceStatement uint64 // number of chunks since the last statement
-	stated         bool   // a statement was compared
+	hasStatement   bool   // a statement was compared
 	statedFaults   Totals // minimum number of chunks by which the response differs from the statements; StateChunks adds duplicates to wire
 	splitCharacter bool   // a chunk contains half a character, so the text cannot be compared
 	tokens         uint64 // stated number of tokens plus 1, or 0 if none was stated
@@ -185,7 +185,7 @@ func (r *Response) surplusChunks() uint64 {
 	return uint64(r.Chunks) - min(r.tokens-1, uint64(r.Chunks))
 }
 
-func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.stated = 0, 0, 0, true }
+func (r *Response) reset() { r.sum, r.length, r.sinceStatement, r.hasStatement = 0, 0, 0, true }
 
 // Close ends the response at an instant, and sets its State.
 func (r *Response) Close(at Instant, closing Closing) {
@@ -274,7 +274,7 @@ const (
 // Coverage returns the coverage of the response.
 func (r *Response) Coverage() Coverage {
 	switch {
-	case r.text.started, r.stated, r.doneNumbered:
+	case r.text.started, r.hasStatement, r.doneNumbered:
 		return CoversAll
 	case r.wire.started:
 		return CoversAllButTail

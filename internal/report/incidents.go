@@ -130,13 +130,13 @@ func relativeTime(seconds float64) string {
 
 // countUnlisted returns the number of faults other than lateness that are in no group.
 func countUnlisted(v *verdict.Verdict) (n uint64) {
-	listed := map[string]uint64{}
+	listedCounts := map[string]uint64{}
 	for _, g := range v.Groups {
-		listed[g.Kind] += g.Count
+		listedCounts[g.Kind] += g.Count
 	}
 	for _, k := range v.Kinds {
 		if k.Kind != string(ledger.KindLate) {
-			n += k.Count - min(k.Count, listed[k.Kind])
+			n += k.Count - min(k.Count, listedCounts[k.Kind])
 		}
 	}
 	return n

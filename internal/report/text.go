@@ -186,9 +186,9 @@ func (table *Table) widths() []int {
 		}
 		sum += widths[i] + 2
 	}
-	natural := slices.Clone(widths)
-	for i := range natural {
-		natural[i] = min(natural[i], maxCellWidth)
+	limitedWidths := slices.Clone(widths)
+	for i := range limitedWidths {
+		limitedWidths[i] = min(limitedWidths[i], maxCellWidth)
 	}
 	for ; sum > textWidth+2; sum-- {
 		widest := 0
@@ -198,7 +198,7 @@ func (table *Table) widths() []int {
 			}
 		}
 		if widths[widest] <= minColumnWidth { // several tables are needed
-			return natural
+			return limitedWidths
 		}
 		widths[widest]--
 	}

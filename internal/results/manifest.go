@@ -68,13 +68,13 @@ func (d Dir) WriteManifest(part int, m Manifest) error { return d.WriteJSON(Mani
 
 // Seal adds the files of the finished run to the manifest before the run is judged.
 func (d Dir) Seal(part int) error {
-	var present []string
+	var names []string
 	for _, name := range Evidence(part) {
 		if d.exists(name) {
-			present = append(present, name)
+			names = append(names, name)
 		}
 	}
-	return d.require(part, present...)
+	return d.require(part, names...)
 }
 
 // require adds names to the manifest of a part. The verdict then needs these files and folders.

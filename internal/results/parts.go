@@ -159,7 +159,7 @@ func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedge
 	if merged != nil || err != nil {
 		return merged, err
 	}
-	parts, stored, required := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
+	parts, storedCount, requiredCount := make([]verdict.ServerLedger, len(m.Runners)), 0, 0
 	for i, r := range m.Runners {
 		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerName(r.Index))); err != nil {
 			return nil, err
@@ -167,17 +167,17 @@ func (d Dir) ledgerOf(m *shard.Merged, ledger ledgerReader) (verdict.ServerLedge
 		if r.EndedEarly() { // its entries are not compared
 			continue
 		}
-		required++
+		requiredCount++
 		if parts[i] != nil {
-			stored++
+			storedCount++
 		}
 	}
-	switch stored {
+	switch storedCount {
 	case 0:
 		return nil, nil
-	case required:
+	case requiredCount:
 	default:
-		return nil, fmt.Errorf("%d of %d runners stored the backend's ledger, so the last noops cannot be checked", stored, required)
+		return nil, fmt.Errorf("%d of %d runners stored the backend's ledger, so the last noops cannot be checked", storedCount, requiredCount)
 	}
 	merged = make(verdict.ServerLedger, m.Connections.Len())
 	for _, c := range m.Connections.All() {

@@ -51,7 +51,7 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reason, reported := "", ""
+	reason, lastReport := "", ""
 	for {
 		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
@@ -67,9 +67,9 @@ func (c *Client) Await(ctx context.Context, namespace, name string, limit time.D
 		} else if ctx.Err() == nil {
 			reason = err.Error()
 		}
-		if ctx.Err() == nil && reason != reported {
+		if ctx.Err() == nil && reason != lastReport {
 			report(fmt.Sprintf("waiting for %s: %s", name, reason))
-			reported = reason
+			lastReport = reason
 		}
 		select {
 		case <-ctx.Done():

@@ -76,7 +76,7 @@ func (t *Tracker) IsDone() bool { return t.phase == Ended || t.Failed }
 
 // Advance applies a snapshot, and returns the new problems and the news in it as sentences.
 func (t *Tracker) Advance(s Snapshot) (news []string) {
-	reported := len(t.Ends)
+	endCount := len(t.Ends)
 	for i := range t.runners {
 		t.observe(i, &s.Runners[i], s.At)
 	}
@@ -97,7 +97,7 @@ func (t *Tracker) Advance(s Snapshot) (news []string) {
 		t.timeOut(s)
 	}
 	var problems []string
-	for _, end := range t.Ends[reported:] {
+	for _, end := range t.Ends[endCount:] {
 		problems = append(problems, end.Text)
 	}
 	return append(problems, news...)
