@@ -105,7 +105,7 @@ func (s *pageBuilder) clientComparison() Section {
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{
-		"The column messages counts each message that a client received while others were connected; fewest and most are per client.",
+		"The column messages counts the messages that every connected client was expected to receive; fewest and most are the messages that one client received.",
 		"The loss of a message that reached no client cannot be detected.",
 	}
 	return out
