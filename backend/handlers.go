@@ -24,7 +24,7 @@ import (
 
 var (
 	errStopped  = answer.Refuse(http.StatusServiceUnavailable, "the service has stopped; start it again")
-	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; connect it first with GET /event/connect?id=ID")
+	errNoStream = answer.Refuse(http.StatusNotFound, "no stream has this id; open one with GET /event/connect?id=ID")
 )
 
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {

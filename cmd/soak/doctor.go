@@ -123,7 +123,7 @@ func printFindings(w io.Writer, findings []preflight.Finding) error {
 	if count[preflight.Broken] > 0 {
 		conclusion = fmt.Sprintf("A run cannot start; fix each item marked BROKEN (%d)", count[preflight.Broken])
 	}
-	_, err := fmt.Fprintf(w, "\n%s; %s; %s missing or unknown, which does not prevent a run.\n", conclusion, format.Count(count[preflight.Warning], "warning"),
+	_, err := fmt.Fprintf(w, "\n%s; %s; %s missing, failing or unknown, which does not prevent a run.\n", conclusion, format.Count(count[preflight.Warning], "warning"),
 		format.Plural(count[preflight.Absent], "item is", "items are"))
 	return err //nolint:wrapcheck // the error names standard output
 }

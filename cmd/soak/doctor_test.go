@@ -25,7 +25,7 @@ func TestDoctorReportsTheFindingsOfARun(t *testing.T) {
 	require.Equal(t, verdict.Invalid.ExitCode(), code)
 	require.Regexp(t, `(?m)^  BROKEN   open files +the limit on open files is \d+, but .* needs \d+; raise it with `+"`ulimit -n", out)
 	require.Contains(t, out, "A run cannot start; fix each item marked BROKEN")
-	require.Regexp(t, `; \d+ items are missing or unknown, which does not prevent a run\.\n$`, out, "the last line must count the unavailable items")
+	require.Regexp(t, `; \d+ items are missing, failing or unknown, which does not prevent a run\.\n$`, out, "the last line must count the unavailable items")
 }
 
 func TestDoctorJSON(t *testing.T) {

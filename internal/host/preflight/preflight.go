@@ -51,7 +51,7 @@ const PerTargetStream = perNginx + perBackend
 // Files returns the number of open files that a process with the given number of streams needs.
 func Files(streams int) int { return streams + spareFiles }
 
-// Machine has the limits of this host. 0 means that a value is unknown; checks skip it.
+// A Machine has the limits of one host. 0 means that a value is unknown; checks skip it.
 type Machine struct {
 	Files     uint64 `json:"open_files"`             // hard limit per process; each process raises its soft limit to it
 	Ports     int    `json:"ephemeral_ports"`        // for one source and one target address
