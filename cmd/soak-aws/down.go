@@ -45,7 +45,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	archives, err := s.archive(ctx, options)
 	if err != nil {
 		return fmt.Errorf("%w (nothing was destroyed, and the hosts terminate themselves later)\n"+
-			"  retry:     %s\n  skip:      %[2]s ARCHIVE=0, or ALL=1 to delete the bucket too", err, d.target("aws-down"))
+			"  retry:     %s\n  skip:      %[2]s ARCHIVE=0, or ALL=1 to delete the bucket too", err, d.makeCommand("aws-down"))
 	}
 	var targets []string
 	archiveBucket := ""
@@ -55,7 +55,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 			"-target=module.storage.aws_s3_object.file"}
 	}
 	if err := d.change(ctx, "destroy", targets...); err != nil {
-		return fmt.Errorf("%w (the remaining resources continue to cost money)\n  continue:  %s", err, d.target("aws-down"))
+		return fmt.Errorf("%w (the remaining resources continue to cost money)\n  continue:  %s", err, d.makeCommand("aws-down"))
 	}
 	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err
@@ -65,7 +65,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	for _, key := range archives {
 		fmt.Printf("  bin/soak open '%s'\n", s.location(key))
 	}
-	fmt.Printf("  %s ALL=1    # deletes the bucket with its archives\n", d.target("aws-down"))
+	fmt.Printf("  %s ALL=1    # deletes the bucket with its archives\n", d.makeCommand("aws-down"))
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("resources in %s that have the tag Run=%s and still cost money: %d\n  %s\n"+
 			"  continue:  %s, or delete them in the AWS console",
-			s.settings.Region, s.settings.Name, len(costlyResources), strings.Join(costlyResources, "\n  "), s.target("aws-down"))
+			s.settings.Region, s.settings.Name, len(costlyResources), strings.Join(costlyResources, "\n  "), s.makeCommand("aws-down"))
 	case err != nil:
 		return fmt.Errorf("terraform destroy succeeded, but the result could not be verified: %w", err)
 	}

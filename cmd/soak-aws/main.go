@@ -46,8 +46,8 @@ func run(args []string) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	case ctx.Err() != nil:
-		err = errors.New("stopped, but resources that exist still cost money; run `" + d.target("aws-up") +
-			"` to complete the deployment, or `" + d.target("aws-down") + "` to remove it")
+		err = errors.New("stopped, but resources that exist still cost money; run `" + d.makeCommand("aws-up") +
+			"` to complete the deployment, or `" + d.makeCommand("aws-down") + "` to remove it")
 	}
 	fmt.Fprintln(os.Stderr, "soak-aws:", err)
 	return 2

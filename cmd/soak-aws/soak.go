@@ -57,7 +57,7 @@ func (d *deployment) soak(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.match(s.settings.streams, "the stack of `"+d.target("aws-up")+"`"); err != nil {
+	if err := f.match(s.settings.streams, "the stack of `"+d.makeCommand("aws-up")+"`"); err != nil {
 		return err
 	}
 	command := []string{
@@ -119,7 +119,7 @@ func (s site) runSoak(ctx context.Context, f soakFlags, args []string) error {
 	run := filepath.Base(cmp.Or(latest, "TESTID"))
 	fmt.Fprintf(os.Stderr, "\nThe hosts terminate themselves at %s. Next: %s\n"+
 		"To continue an interrupted soak: %s\n"+
-		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.target("aws-down"), s.soakAWS("attach "+run), s.location("shards", run))
+		"To judge its shards again: bin/soak merge '%s'\n", clock(end), s.makeCommand("aws-down"), s.soakAWS("attach "+run), s.location("shards", run))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())
@@ -138,12 +138,12 @@ func (s site) location(elements ...string) string {
 func (s site) checkLifetime(ctx context.Context, length time.Duration) (end time.Time, err error) {
 	if s.output.Kubeconfig == "" {
 		return end, fmt.Errorf("there are no runners (runner_node_count is 0); soak %s from an address in laptop_cidrs, or set runner_node_count and run `%s` again",
-			s.output.PublicURL, s.target("aws-up"))
+			s.output.PublicURL, s.makeCommand("aws-up"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.output.Statuses)) {
 		if state, _ := setup(s.values[name], s.output.Statuses[name]); state != setupReady {
 			return end, fmt.Errorf("not all hosts are set up: the state of %s (%s) is %s; complete the setup with `%s`",
-				s.output.Statuses[name], name, state, s.target("aws-up"))
+				s.output.Statuses[name], name, state, s.makeCommand("aws-up"))
 		}
 	}
 	if end, err = s.end(ctx, length); err != nil {
@@ -210,7 +210,7 @@ func (s site) end(ctx context.Context, length time.Duration) (end time.Time, err
 	remaining := time.Until(end)
 	switch shortfall := length + soakOverhead - remaining; {
 	case remaining <= 0:
-		return end, fmt.Errorf("the hosts have terminated; run `%s` for new ones", s.target("aws-up"))
+		return end, fmt.Errorf("the hosts have terminated; run `%s` for new ones", s.makeCommand("aws-up"))
 	case shortfall > 0:
 		return end, fmt.Errorf("the hosts end at %s, in %v, but the run takes %v, plus up to %v before and after it; "+
 			"extend them with `%s`, or lower SECONDS",
@@ -252,7 +252,7 @@ func (c *cloud) checkCredentials(length time.Duration) check {
 // in between therefore leaves the end unchanged.
 func (d *deployment) extend(ctx context.Context, minutes int) error {
 	if minutes < 1 {
-		return refuse("--minutes must be positive, got %d; to end the hosts, run `%s`", minutes, d.target("aws-down"))
+		return refuse("--minutes must be positive, got %d; to end the hosts, run `%s`", minutes, d.makeCommand("aws-down"))
 	}
 	s, err := d.appliedSite(ctx)
 	if err != nil {

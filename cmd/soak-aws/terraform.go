@@ -54,7 +54,8 @@ type outputs struct {
 	EndParameter string            `json:"end_parameter"`
 }
 
-func (d *deployment) target(name string) string {
+// makeCommand returns the command that makes a target of the Makefile for this deployment.
+func (d *deployment) makeCommand(name string) string {
 	if d.name != "" {
 		return "make " + name + " NAME=" + d.name
 	}
@@ -174,7 +175,7 @@ func (d *deployment) outputs(ctx context.Context) (out outputs, err error) {
 	case err != nil:
 		return out, fmt.Errorf("terraform output: %w", err)
 	case !exists:
-		return out, fmt.Errorf("%w; run `%s`", errNoOutputs, d.target("aws-up"))
+		return out, fmt.Errorf("%w; run `%s`", errNoOutputs, d.makeCommand("aws-up"))
 	}
 	return out, json.Unmarshal(output.Value, &out)
 }

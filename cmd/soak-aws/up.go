@@ -71,11 +71,11 @@ func (d *deployment) up(ctx context.Context, requested streams) error {
 	d.set("owner", cmp.Or(existing.Owner, s.aws.ARN)) // a tag that differs in each session would change all resources
 	if err := s.apply(ctx); err != nil {
 		return fmt.Errorf("%w (hosts that exist cost money until they terminate themselves)\n  continue:  %s%s\n  clean up:  %s",
-			err, d.target("aws-up"), requested.variables(), d.target("aws-down"))
+			err, d.makeCommand("aws-up"), requested.variables(), d.makeCommand("aws-down"))
 	}
 	fmt.Printf("\nstack    %s (for the runners; for laptops in laptop_cidrs: %s)\ngrafana  %s\n"+
 		"next     %s, then %s. Each host terminates itself %d minutes after its start.\n",
-		s.output.BackendURL, s.output.PublicURL, d.soakAWS("open"), d.target("aws-soak"), d.target("aws-down"), s.settings.TTLMinutes)
+		s.output.BackendURL, s.output.PublicURL, d.soakAWS("open"), d.makeCommand("aws-soak"), d.makeCommand("aws-down"), s.settings.TTLMinutes)
 	return nil
 }
 
