@@ -85,8 +85,7 @@ func (s *Streams) intervalCheck() Check {
 }
 
 // maxUnevenShare is the maximum share of uneven gaps between messages. An uneven gap differs from a multiple of the
-// interval by more than the assumed jitter. If messages arrive up to a quarter of the interval early or late, the share
-// is 16 %.
+// interval by over 32 % of it. If messages arrive up to a quarter of the interval early or late, the share is 13 %.
 const maxUnevenShare = .1
 
 func (s *Streams) unevenShare() float64 {
