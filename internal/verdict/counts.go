@@ -30,7 +30,8 @@ type Counts struct {
 	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
 	Server     Server      `json:"server"`
 	Control    *Control    `json:"control,omitempty"`
-	// ArrivedTogether is the share of the messages that arrived within a millisecond of the previous one.
+	// ArrivedTogether is the share of the messages that arrived within a millisecond of the previous one. It omits the
+	// first burst of each stream, and the streams on which the script acts.
 	ArrivedTogether float64 `json:"arrived_together,omitempty"`
 	// EndRequests counts the requests that ended the streams; nil without such requests.
 	EndRequests *EndRequests `json:"end_requests,omitempty"`

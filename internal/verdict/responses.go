@@ -35,8 +35,8 @@ type Responses struct {
 	E2E               ResponseQuantiles `json:"e2e_ms"`
 	// StartDelay is the time from the intended start of a request to its actual start, for all requests.
 	StartDelay ResponseQuantiles `json:"start_delay_ms"`
-	// ArrivedTogether is the share of the chunks that arrived within a millisecond of the previous one. SingleBurst
-	// counts the complete responses whose first chunk arrived together with the last.
+	// ArrivedTogether is the share of the chunks of complete responses that arrived within a millisecond of the previous
+	// one. SingleBurst counts the complete responses whose first chunk arrived together with the last.
 	ArrivedTogether float64 `json:"arrived_together"`
 	SingleBurst     int64   `json:"single_burst"`
 	// Cancellation is the result for abandoned responses; nil if the ledger of the numbered model has none of them, or

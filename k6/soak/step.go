@@ -23,7 +23,7 @@ type step struct {
 // Metrics of the steps.
 const (
 	stepStreams = "capacity_streams" // number of streams before a step, and at its end
-	stepConnect = "capacity_connect" // dial to headers, of the streams that a step added
+	stepConnect = "capacity_connect" // first dial to headers, of the streams that a step added
 )
 
 // runSteps runs the steps, and requests the ends of the streams after the last one. Without broadcasts, the first step
