@@ -98,6 +98,9 @@ func TestInvalidArchivesAreRejected(t *testing.T) {
 		"a later format": {func(e []entry) []entry {
 			return replaceText(e, `"schema": 1`, `"schema": 2`)
 		}, "version 2, and this soak reads versions up to 1"},
+		"a format without a version": {func(e []entry) []entry {
+			return replaceText(e, `"schema": 1`, `"schema": 0`)
+		}, "archive.json must have the version of its format, got 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -258,7 +258,9 @@ func readContents(root *os.Root) (c Contents, err error) {
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("read %s: %w", contentsFile, err)
-	case c.Schema < 1 || c.Schema > Schema:
+	case c.Schema < 1:
+		return c, fmt.Errorf("%s must have the version of its format, got %d", contentsFile, c.Schema)
+	case c.Schema > Schema:
 		return c, fmt.Errorf("its format has version %d, and this soak reads versions up to %d; open it with a newer soak", c.Schema, Schema)
 	case !isPackable(c.TestID):
 		return c, fmt.Errorf("%s names the run %q, which is not a valid folder name", contentsFile, c.TestID)
