@@ -163,7 +163,7 @@ func (c *numberCounter) assumeNext(n *Noop) {
 }
 
 // due returns the number of passed slots in which a noop was expected: 0 on a stream that opened after the request to
-// close.
+// end.
 func (c *numberCounter) due(passed int64) int64 {
 	if c.stream.openedAfterRequest() {
 		return 0

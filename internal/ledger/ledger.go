@@ -156,7 +156,7 @@ type stream struct {
 	cuts             *cuts // nil without Config.Cuts
 }
 
-// openedAfterRequest reports whether the stream was opened after the request to close. No noop is due on it, but it may
+// openedAfterRequest reports whether the stream was opened after the request to end. No noop is due on it, but it may
 // deliver noops that earlier streams missed.
 func (s *stream) openedAfterRequest() bool {
 	return s.closeRequestedAt != 0 && s.openedAt >= s.closeRequestedAt

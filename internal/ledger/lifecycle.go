@@ -69,7 +69,7 @@ func (l *Ledger) CloseRequested(at Instant) (open bool) {
 	return l.stream.open
 }
 
-// EndByClient records that the client closes the stream after the request to close, because its runner could not send
+// EndByClient records that the client closes the stream after CloseRequested, because its runner could not send
 // the request that ends the stream. The stream then counts as completed, as with Config.ClientEnds.
 func (l *Ledger) EndByClient() {
 	l.mu.Lock()

@@ -155,7 +155,7 @@ func (l *Ledger) refuse(at Instant, reason string) {
 		reason = ReasonNoAnswer
 	}
 	l.endOutage(at)
-	if l.state == Refused { // the client made another attempt after the request to close
+	if l.state == Refused { // the client made another attempt after the request to end
 		return
 	}
 	l.state = Refused

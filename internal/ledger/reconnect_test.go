@@ -170,7 +170,7 @@ func TestSilenceBeforeADropIsMissed(t *testing.T) {
 	}
 }
 
-// A client may reconnect after the request to close, and the server then ends that stream as well.
+// A client may reconnect after the request to end, and the server then ends that stream as well.
 func TestReconnectAfterCloseRequestCountsOnce(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(p *tape){
