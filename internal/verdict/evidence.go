@@ -18,7 +18,7 @@ type Evidence struct {
 	Rounds  []*shard.Merged    // the merged shards of the run, then the merged shards of further rounds of a search
 	Server  ServerLedger       // nil if the target has none
 	Model   ModelLedger        // the ledger of the numbered model behind the service; nil: not read
-	Samples []resources.Sample // CPU and memory of target and host
+	Samples []resources.Sample // of target and host, such as CPU, memory and open streams
 	Cores   int                // cores of the machine of soak
 	OneHost bool               // target and runners share a machine and its clock
 	// ServiceCores and RunnerCores are the numbers of cores reserved for the service and for the runners; 0 if both
