@@ -151,7 +151,8 @@ func Must(rt *sobek.Runtime, err error) {
 	}
 }
 
-// syntaxError returns the error that the standard requires for a URL that cannot be parsed.
+// syntaxError returns the error for a URL that cannot be parsed. The standard requires the DOMException "SyntaxError",
+// which k6 does not have; the JavaScript error with this name takes its place.
 func syntaxError(rt *sobek.Runtime, message string) sobek.Value {
 	e, err := rt.New(rt.GlobalObject().Get("SyntaxError"), rt.ToValue(message))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 const reservation = time.Minute
 
 // Free returns a free loopback address, HOST:PORT, and reserves it for a minute, but at most until this process ends.
-// The port is below the ephemeral ports of Linux, because an outgoing connection could take an ephemeral port before
-// the program listens.
+// Only Free honors the reservation, in all processes. The port is below the ephemeral ports of Linux, because an
+// outgoing connection could take an ephemeral port before the program listens.
 func Free() (string, error) {
 	const lowest, ports, tries = 20000, 12000, 100
 	var lastErr error

@@ -95,9 +95,9 @@ func soak() Board {
 							"includes streams that were continued.",
 						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1).withDetails("Ended by cause, client"),
 					number("Ended on request", units.PercentUnit,
-						"Share of the planned streams that stayed open to the end and were then closed by the "+
-							"server, from the ledgers. It is 0 until the last seconds of the run. In verdict.json: "+
-							"connections open to the end.",
+						"Share of the planned clients whose last stream ended as planned, or whose last outage "+
+							"was not too long, from the ledgers. It is 0 until the last seconds of the run. In "+
+							"verdict.json: connections completed.",
 						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedQuery, "completed").asShare(),
 					number("Checks passed", units.PercentUnit,
 						"The lowest pass rate of the three checks of connectionTest.js, from k6. The checks run "+
