@@ -100,8 +100,8 @@ func soak() Board {
 							"verdict.json: connections completed.",
 						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedQuery, "completed").asShare(),
 					number("Checks passed", units.PercentUnit,
-						"The lowest pass rate of the three checks of connectionTest.js, from k6. The checks run "+
-							"when a stream ends, so there is no value until the first stream has ended.",
+						"The lowest pass rate of the checks of connectionTest.js, from k6. The checks run when a "+
+							"stream ends, so there is no value until the first stream has ended.",
 						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1).asShare().withDetails("Missed and faulty messages"),
 				},
 				{
