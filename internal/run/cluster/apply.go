@@ -51,7 +51,7 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, report func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	reason, lastReport := "", ""
+	reason, lastReport := ErrUnreachable.Error(), ""
 	for {
 		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {

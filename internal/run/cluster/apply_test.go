@@ -114,6 +114,17 @@ func TestForbiddenObjectsMustExist(t *testing.T) {
 	require.ErrorContains(t, err, "not you; an administrator must apply the overlay once")
 }
 
+func TestAwaitNamesSilenceOfTheCluster(t *testing.T) {
+	t.Parallel()
+	w := newFakeCluster(t)
+	const limit = 10 * time.Millisecond
+	w.typed.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		time.Sleep(2 * limit)
+		return true, nil, errors.New("timeout")
+	})
+	require.EqualError(t, w.Await(t.Context(), "ns", "backend", limit, func(string) {}), "backend in ns was not ready after 10ms: the cluster has not answered")
+}
+
 func TestTargetRestartsAreFailures(t *testing.T) {
 	t.Parallel()
 	w := newFakeCluster(t)
