@@ -35,7 +35,7 @@ type rootModule struct{}
 func (rootModule) NewModuleInstance(vu modules.VU) modules.Instance { return NewModule(vu) }
 
 // A Module opens the event streams of one virtual user, for its script and for Go callers. All these streams push
-// the metrics of an EventSource.
+// the metrics of an EventSource; the streams of open also push metrics of k6.
 type Module struct {
 	vu      modules.VU
 	metrics *sseMetrics

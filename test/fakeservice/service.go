@@ -20,9 +20,9 @@ const (
 type ServiceSpec struct {
 	Schedule Schedule
 	IDs      string // numbers, none, or a key of ForeignIDs
-	Ledger   bool   // serves GET /event/ledger
+	Ledger   bool   // serves GET /event/ledger; requires numbers
 	Resume   bool   // replays the noops that a client missed while it was disconnected; requires numbers
-	Seam     int    `json:",omitempty"` // number of noops by which a replay starts too late
+	Seam     int    `json:",omitempty"` // number of noops by which a replay starts too late; negative: too early
 	Format
 	Comments     bool          // sends a comment before each noop
 	EndWait      time.Duration `json:",omitempty"` // time without noops before the service ends a stream on request

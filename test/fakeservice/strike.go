@@ -166,7 +166,7 @@ var proxyFaults = map[string]faulty.Kind{
 // A ProxySpec describes a proxy in front of the service. The zero value means no proxy.
 type ProxySpec struct {
 	Action  string
-	Clients []string
+	Clients []string      // affected clients, except for dribble and merge, which affect all
 	Noop    int           // noop after which the effect starts, once per client; midframe, pause: noop that is affected
 	Delay   time.Duration // reset: delay after the noop; pause: length of the pause
 }
