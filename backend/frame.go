@@ -70,8 +70,8 @@ func eventBody(name string, data []byte) []byte {
 	}
 }
 
-// A frameCache formats the frame of each number at most once between two calls of begin, because most streams share a
-// few numbers.
+// A frameCache formats the frame of each sequence number at most once between two calls to begin. Many streams are at
+// the same sequence number, so they share its frame.
 type frameCache struct {
 	sentAt int64 // microseconds since 1970; 0 for no timestamps
 	body   []byte

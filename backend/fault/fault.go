@@ -52,7 +52,7 @@ const (
 )
 
 // Help describes the grammar to users.
-const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by ";"
+const Help = `Faults: kind[=value][:key=value[,key=value]...], several separated by ";"
   at a noop:    drop duplicate reorder corrupt delay=2s truncate stall reset die
   at a connect: refuse wrong-type slow-headers[=30s]
   keys:         id=ID      only this client id (default: the first affected id; any id for

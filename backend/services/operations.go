@@ -143,8 +143,8 @@ type registration struct {
 	Name  string `json:"name"`
 }
 
-// register checks and normalizes a registration, as a service with a database would. It stores nothing, so that hours
-// of load use no memory.
+// register checks and normalizes a registration, as a service with a database would. It stores nothing, so memory use
+// does not grow during hours of load.
 func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
 	body.DisallowUnknownFields()
@@ -164,7 +164,7 @@ func register(w http.ResponseWriter, r *http.Request) (any, error) {
 	case !answer.ValidName(request.ID):
 		return nil, errors.New("the id must have " + answer.NameRule)
 	case err != nil || address.Address != request.Email || len(request.Email) > maxMail:
-		return nil, errors.New("the email must be an address such as a@example.com")
+		return nil, fmt.Errorf("the email must be an address of at most %d bytes, such as a@example.com", maxMail)
 	case request.Name == "" || len(request.Name) > maxName:
 		return nil, fmt.Errorf("the name is required and may have at most %d bytes", maxName)
 	}

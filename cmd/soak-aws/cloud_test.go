@@ -71,7 +71,7 @@ func TestVerifyDestroyed(t *testing.T) {
 	s := newSite(t, nil)
 	f.tagResponses = [][]string{{"arn:aws:ec2:eu-central-1:1:instance/i-1", "arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1"}}
 	output := captureStdout(t, func() { require.NoError(t, s.verifyDestroyed(t.Context(), "", time.Minute, tick)) })
-	assert.Contains(t, output, "still listed by its tag, which AWS removes within hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
+	assert.Contains(t, output, "still listed by AWS, which may list a deleted resource for hours: arn:aws:ec2:eu-central-1:1:vpc/vpc-1\n")
 	assert.Contains(t, output, "no host, disk or bucket in eu-central-1 has the tag Run=sse-soak anymore")
 
 	f.tagResponses, f.hosts, f.buckets = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}

@@ -60,7 +60,7 @@ func (d *deployment) down(ctx context.Context, options downOptions) error {
 	if err := s.verifyDestroyed(ctx, archiveBucket, options.lag, 5*time.Second); err != nil || archiveBucket == "" {
 		return err
 	}
-	fmt.Printf("kept: the bucket %s, which costs cents. Each archive is deleted %s after its creation:\n",
+	fmt.Printf("kept: the bucket %s, which costs cents. Each archive is deleted %s after its creation. To open an archive:\n",
 		archiveBucket, format.Count(s.settings.RetentionDays, "day"))
 	for _, key := range archives {
 		fmt.Printf("  bin/soak open '%s'\n", s.location(key))
@@ -172,7 +172,7 @@ func (s site) verifyDestroyed(ctx context.Context, archiveBucket string, lag, pa
 		return fmt.Errorf("terraform destroy succeeded, but the result could not be verified: %w", err)
 	}
 	for _, arn := range otherResources {
-		fmt.Printf("still listed by its tag, which AWS removes within hours: %s\n", arn)
+		fmt.Printf("still listed by AWS, which may list a deleted resource for hours: %s\n", arn)
 	}
 	bucket := "bucket"
 	if archiveBucket != "" {
@@ -237,7 +237,7 @@ func (d *deployment) sweep(ctx context.Context, region string, endHosts bool) (e
 		fmt.Println("  " + resource)
 	}
 	if len(costlyResources)+len(otherResources) > 0 {
-		fmt.Println("Delete these resources in the AWS console; deleting the VPC deletes its contents.")
+		fmt.Println("Delete these resources in the AWS console, hosts first; deleting the VPC then deletes its other contents.")
 	}
 	args := []string{"ec2", "terminate-instances", "--instance-ids"}
 	for _, h := range hosts {

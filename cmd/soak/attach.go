@@ -16,11 +16,13 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
 		Short: "Follow a run whose soak process ended, and judge it",
-		Long: "attach continues a `soak run` that was killed, on the same machine: it follows the runners to their end, replaces runners that\n" +
-			"ended early, unless they published messages or ended with an error, and judges the run. This requires a run with\n" +
-			"--backend-url and without a suite, --at or --runner: in all other runs on one machine, the runners end when soak ends.\n" +
-			"attach also continues, on any machine, a `soak run --on k8s` that was killed or lost its connection to the cluster: it\n" +
-			"follows the run to its end, collects the shards (the runners' files of results), judges the run and cleans up.\n\n" + exitCodes,
+		Long: "attach continues, on the same machine, a `soak run` whose soak process was killed. It follows the\n" +
+			"runners to their end and judges the run. It replaces runners that ended early, unless they published\n" +
+			"messages or ended with an error. The run must have --backend-url, and must not have a suite\n" +
+			"argument, --at or --runner. In all other runs on one machine, the runners end when soak ends.\n\n" +
+			"attach also continues, on any machine, a `soak run --on k8s` that was killed or lost its connection\n" +
+			"to the cluster. It follows the run to its end, collects the shards (the runners' result files),\n" +
+			"judges the run and cleans up.\n\n" + exitCodes,
 		Args: oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if _, err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {

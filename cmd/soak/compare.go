@@ -16,11 +16,11 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "compare OLD… [--] NEW…",
 		Short: "Compare runs of one plan; exit code 1 on a regression",
 		Long: "compare compares new runs with old runs of the same plan: median, spread and significance of each metric.\n" +
-			"Without --, the last folder is the new run. The comparison needs at least two old runs and one new run; with four or more on\n" +
-			"each side, it uses a rank-sum test.\n\n" +
+			"Without --, the last folder is the new run. The comparison needs at least two old runs and one new run.\n" +
+			"With enough runs, such as four on each side, it uses a rank-sum test.\n\n" +
 			"    soak compare results/before-* -- results/after-*\n\n" +
 			"The output also lists the kinds of change that the comparison cannot detect, such as an equal delay of every message.\n\n" +
-			"Exit codes: 0 nothing got worse, 1 a regression, 2 the runs cannot be compared, 64 wrong usage.",
+			"Exit codes: 0 no regression, 1 a regression, 2 the runs cannot be compared, 64 wrong usage.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			old, recent, err := splitAtDash(args, cmd.ArgsLenAtDash())
 			if err != nil {

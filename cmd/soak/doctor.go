@@ -68,7 +68,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	f := cmd.Flags()
 	plan.AddFlags(f, slices.DeleteFunc(append(p.Settings(), c.Local.Settings()...), func(s plan.Setting) bool { return !slices.Contains(relevantSettings, s.Name) }))
 	f.IntVar(&c.Backends, "backends", 1, "number of backends that the run will start here")
-	f.BoolVar(&c.NoNginx, "no-nginx", false, "check for a run that connects to the local backend directly, without nginx")
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "assume a run that connects to the local backend directly, without nginx")
 	f.String("config", plan.SettingsFile, "file of settings, overridden by variables and flags; the default may be absent")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -21,7 +21,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX/TESTID",
 		Short: "Merge the results of all runners into one verdict",
-		Long: "merge reads the shards (the runners' files of results) in DIR (or DIR/shards), adds them up,\n" +
+		Long: "merge reads the shards (the runners' result files) in DIR (or DIR/shards), adds them up,\n" +
 			"judges them and writes verdict.json and the reports into DIR.\n\n" +
 			"For a bucket, insert /TESTID into the value of `soak run --shards`, before any parameters:\n" +
 			"s3://BUCKET/PREFIX?region=R becomes s3://BUCKET/PREFIX/TESTID?region=R. merge first downloads the\n" +

@@ -42,11 +42,11 @@ var kinds = [...]string{
 }
 
 // Help describes the syntax of orders and faults for the help of the command.
-const Help = `A line that starts with "soak" in the last user message sets the response:
+const Help = `A line of the last user message that starts with "soak" configures the response:
   soak id=run-17 chunks=40 size=0 delay=10ms ttft=50ms fault=truncate@20
   Each chunk has the text "[k/N:CRC] ": CRC is the CRC-32 of "ID/k/N" in hexadecimal digits.
-Faults: NAME or NAME@K, where K is the number of a chunk (default: the middle chunk; length: the last);
-  --fault may add the share of requests that have the fault, as in truncate@20:0.01
+Faults: NAME or NAME@K, where K is the number of a chunk (default: the middle chunk; for the fault length: the last);
+  --fault also accepts the share of requests that have the fault, as in truncate@20:0.01
   no terminal event: truncate (clean end after K), cut (FIN inside the body), reset (RST), error (error event),
                      stall (silent after K), noterminal (all other events), empty (no event)
   one chunk:         double, drop, swap (after its successor), corrupt (wrong checksum)

@@ -83,7 +83,7 @@ func (p *Plan) Settings() []Setting {
 			Rule: "positive seconds up to a year, or -1 (no limit)",
 			Help: "seconds within which 99.9 % of the clients must reconnect (-1: no limit)"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Rule: "positive seconds up to a year, or 0 (the default)",
-			Help:   "maximum time from the DELETE's response to the end of the stream, in seconds (default: the longer of 15 s and 1.5 intervals)",
+			Help:   "maximum time from the end request's response to the stream's end, in seconds (default: the longer of 15 s and 1.5 intervals)",
 			Script: "endTimeout?"},
 		{Name: "SERVICE", Value: &p.Service, ZeroText: NoopService, Doc: "docs/services.md", Scope: Runners,
 			Help: "service description: a name in load-tests/services, or the path of a .js file"},

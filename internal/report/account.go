@@ -26,10 +26,13 @@ func runnersOf(v *verdict.Verdict) Section {
 	if hasConnections {
 		t.Columns = append(t.Columns, Columns("#clients")...)
 	}
+	hasLateness := v.Service.CountBasis != shard.CountByNumber || v.LatencyMS != nil // otherwise, no message has a time
 	countsMessages := v.Evidence.Kind != "" && v.Service.CountsMessages() && v.Responses == nil
 	if countsMessages {
 		for _, n := range v.Messages.Each() {
-			t.Columns = append(t.Columns, Columns("#"+n.Name)...)
+			if n.Name != "late" || hasLateness {
+				t.Columns = append(t.Columns, Columns("#"+n.Name)...)
+			}
 		}
 	}
 	if v.Server.Known {
@@ -41,7 +44,7 @@ func runnersOf(v *verdict.Verdict) Section {
 			row = append(row, Cell{Text: format.Thousands(count)})
 		}
 		for _, total := range n.Each() {
-			if countsMessages {
+			if countsMessages && (total.Name != "late" || hasLateness) {
 				row = append(row, countCell(total))
 			}
 		}

@@ -105,7 +105,7 @@ func (s *pageBuilder) source() string {
 	case len(s.Samples) == 0:
 		return "none: neither soak nor Prometheus observed the target"
 	case s.series.backendRSS == nil:
-		return "soak itself, every " + s.sampleInterval() + ", on this machine; the target exposes no metrics"
+		return "soak itself, every " + s.sampleInterval() + ", on this machine; the metrics of the target were not recorded"
 	case s.series.nginxRSS == nil:
 		return "soak itself, every " + s.sampleInterval() + ", from the backend's /metrics and this machine's /proc"
 	}

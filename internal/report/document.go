@@ -126,7 +126,7 @@ func (s *pageBuilder) data() Section {
 		out.Downloads = append(out.Downloads, f.Name)
 	}
 	if len(out.Downloads) > 0 {
-		out.Notes = []string{"This page contains these files. The folder of the run contains them too, and also the logs and the shards (files of results) of the runners."}
+		out.Notes = []string{"This page contains these files. The folder of the run contains them too, and also the logs and the shards (result files) of the runners."}
 	}
 	return out
 }

@@ -89,7 +89,7 @@ func (s *pageBuilder) incidentSection() Section {
 		out.Notes[0] += " An action before an incident is not necessarily its cause."
 	}
 	if n := countUnlisted(s.v); n > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s is not known, because each client lists only its first findings.", format.Count(n, "more fault")))
+		out.Notes = append(out.Notes, fmt.Sprintf("The time of %s is not known, because only the first findings of each client are recorded in detail.", format.Count(n, "more fault")))
 	}
 	return out
 }

@@ -42,9 +42,9 @@ func (s *pageBuilder) leaks() Section {
 	if len(t.Rows) > 0 {
 		out.Tables = []Table{t}
 		out.Notes = []string{
-			fmt.Sprintf("The table covers %s to %s UTC: the hold phase without its first %.0f %%. Quarters are medians of resident memory. The heap in use is measured after the latest garbage collection. The slope is the Theil–Sen estimate over means of neighboring samples, with Sen's interval, which assumes that these means are independent.",
+			fmt.Sprintf("The table covers %s to %s UTC: the hold phase without its first %.0f %%. The quarters are medians: of resident memory or, for the heap in use, of the heap after the latest garbage collection. The slope is the Theil–Sen estimate over means of neighboring samples, with Sen's interval, which assumes that these means are independent.",
 				format.Clock(s.series.timeAt(from)), format.Clock(s.series.timeAt(to)), 100*leakWarmUp),
-			fmt.Sprintf("“grows”: the whole interval is above 0, and the last quarter is above the first by more than %d MiB and %.0f %%. “grows slightly”: only the interval is above 0; a longer run decides.", int(leakMiB), 100*leakShare),
+			fmt.Sprintf("“grows”: the whole interval is above 0, and the last quarter is above the first by more than %d MiB and %.0f %%. “grows slightly”: only the interval is above 0; a longer run is needed to decide.", int(leakMiB), 100*leakShare),
 		}
 	}
 	return out

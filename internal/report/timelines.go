@@ -74,7 +74,11 @@ func (s *pageBuilder) processes(out *Section) {
 		splitAtGaps("runners", "", t.runnerGo, sampleGap), splitAtGaps("backend", "", t.backendGo, sampleGap))
 	out.add(&Chart{ID: "threads", Title: "Threads"},
 		splitAtGaps("runners", "", t.runnerThreads, sampleGap), splitAtGaps("backend", "", t.backendThreads, sampleGap), splitAtGaps("nginx", "", t.nginxThreads, sampleGap))
-	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, " + t.eachStep(), Unit: "ms"},
+	pauses := "longest pause of a runner, all pauses of the backend, "
+	if t.backendGC == nil {
+		pauses = "longest pause of a runner, "
+	}
+	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: pauses + t.eachStep(), Unit: "ms"},
 		splitAtGaps("runner, longest", "", t.runnerGC, sampleGap), splitAtGaps("backend, all", "", t.backendGC, sampleGap))
 	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; " + t.eachStep(), Unit: "ms"},
 		splitAtGaps("run-queue latency", "", t.runDelay, sampleGap), splitAtGaps("stall", "", t.stall, sampleGap))

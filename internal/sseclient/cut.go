@@ -121,12 +121,12 @@ func (s *Stream) Vanish() (bool, error) {
 // slowTick is the minimum interval between two reads of a slow stream.
 const slowTick = 250 * time.Millisecond
 
-var errSlowUnsupported = errors.New("slow reads need Linux, and a connection without TLS within TLS")
+var errSlowUnsupported = errors.New("slow reads are supported on Linux only, and not for an https URL through a proxy with TLS")
 
 // Slow limits the bytes per second that are read from the open stream; 0 reads nothing and math.Inf(1) removes the
 // limit. Further data fills the buffer of the connection, and then the buffer of the server. Slow returns false if
-// no stream is open or a cut is in progress, and an error if the stream does not support slow reads. Any goroutine may
-// call it.
+// no stream is open, or if a cut other than a slow read is in progress. It returns an error if the stream does not support
+// slow reads. Any goroutine may call it.
 func (s *Stream) Slow(bytesPerSecond float64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // dropPackets makes the kernel drop all packets that arrive on a connection, as if the machine had lost power. The
-// close of the last descriptor resets the connection. Any user may attach a classic filter to their own socket.
+// close of the last descriptor resets the connection. Any user may attach a classic BPF filter to their own socket.
 func dropPackets(fd uintptr) error {
 	filter := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // accepts 0 bytes of each packet
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxQueuedBytes limits the queue of a sender. Only a peer that does not read can fill the queue.
+// maxQueuedBytes limits the queue of a sender. The queue grows while this client writes faster than the connection sends.
 const maxQueuedBytes = 256 << 10
 
 // A sender writes to a polled connection without blocking. It queues bytes that do not fit into the send buffer, and
@@ -23,9 +23,9 @@ type sender struct {
 	isClosed   bool
 }
 
-var errDoesNotRead = errors.New("the server does not read from the connection")
+var errQueueFull = errors.New("the send queue of the connection is full; the server or the network is too slow")
 
-// Write sends bytes, and queues the bytes that do not fit into the send buffer. It returns errDoesNotRead if the queue
+// Write sends bytes, and queues the bytes that do not fit into the send buffer. It returns errQueueFull if the queue
 // would exceed maxQueuedBytes.
 func (s *sender) Write(p []byte) (int, error) {
 	s.mu.Lock()
@@ -42,7 +42,7 @@ func (s *sender) Write(p []byte) (int, error) {
 	}
 	if tail := p[n:]; len(tail) > 0 {
 		if len(s.queue)+len(tail) > maxQueuedBytes {
-			return n, errDoesNotRead
+			return n, errQueueFull
 		}
 		s.queue = append(s.queue, tail...)
 		if err := s.notifyRoom(true); err != nil {

@@ -15,7 +15,7 @@ import (
 
 var slowReaders = Suite{
 	Name:    "slow",
-	Short:   "let clients read slowly or not at all, and measure the effect on others and memory",
+	Short:   "let clients read slowly, and measure other clients and the service's memory",
 	Script:  []string{"load-tests", "sse", "slow.js"},
 	Target:  Target{Streams: true},
 	Runners: oneRunner,

@@ -13,7 +13,7 @@ import (
 
 var storm = Suite{
 	Name:   "storm",
-	Short:  "disconnect most streams at once, and measure the reconnects and the effect on others",
+	Short:  "disconnect most streams at once, and measure reconnects and the other streams",
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Target: Target{Streams: true},
 	Page:   Page{Doc: "docs/suites.md"},

@@ -175,11 +175,14 @@ func (s *Streams) UndetectableLossCheck() Check {
 		pass = pass && s.lastOutages.undetectable <= s.Messages.Expected
 		maximum = 0
 	}
-	actual := fmt.Sprint(e.Undetectable)
+	actual, bound := fmt.Sprint(e.Undetectable), "up to"
+	if e.Kind == ByNumbers && !s.m.Service.HasInterval() {
+		actual, bound = "at least "+actual, "at least"
+	}
 	if e.Kind != ByNothing {
 		actual += ", according to the " + sourceName(e.Kind)
 	}
-	reason := fmt.Sprintf("up to %s could be %s (MAX_HIDDEN allows %s)", format.Count(e.Undetectable, noun),
+	reason := fmt.Sprintf("%s %s could be %s (MAX_HIDDEN allows %s)", bound, format.Count(e.Undetectable, noun),
 		format.Form(e.Undetectable, "an undetectable loss", "undetectable losses"), limit)
 	if len(e.Why) > 0 { // empty if, for example, only dropped clients have undetectable losses
 		reason += ": " + firstText(e.Why, "")

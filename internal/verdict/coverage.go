@@ -127,15 +127,19 @@ func (c *coverage) add(r *shard.Connection, topic *Topic, n, messages uint64) {
 func (s *Streams) coverageCheck() Check {
 	c := &s.coverage
 	out := Check{
-		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("%g %% of the topic's messages on each client", 100*minCheckedShare),
+		ID: CheckCoverage, Name: "messages checked per client", Limit: fmt.Sprintf("at least %g %% of the topic's messages on each client", 100*minCheckedShare),
 		Actual: "none", Pass: c.clients == 0, Why: "losses of messages that were not checked are undetectable",
 	}
 	if c.lowestID != "" {
-		out.Actual = fmt.Sprintf("at least %.0f %% (%s)", math.Floor(100*c.lowest), c.lowestID)
+		out.Actual = fmt.Sprintf("lowest: %.0f %% (%s)", math.Floor(100*c.lowest), c.lowestID)
 	}
 	if !out.Pass {
-		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (%s%s checked): streams were open for %s on average; %s",
-			format.Plural(c.clients, "client", "clients"), format.Form(c.clients, "", "the first: "), c.first, format.Duration(c.open/time.Duration(c.streams)), s.coverageRemedy())}
+		cause := ""
+		if !s.checksTopicNumbers() {
+			cause = ": streams were open for " + format.Duration(c.open/time.Duration(c.streams)) + " on average"
+		}
+		out.Reasons = []string{fmt.Sprintf("%s could have missed most messages unnoticed (%s%s checked)%s; %s",
+			format.Plural(c.clients, "client", "clients"), format.Form(c.clients, "", "the first: "), c.first, cause, s.coverageRemedy())}
 	}
 	return out
 }
@@ -149,7 +153,7 @@ func (s *Streams) coverageRemedy() string {
 		}
 	}
 	if s.checksTopicNumbers() {
-		return "set message.same instead of message.seq, which compares each client with the others"
+		return "replace message.seq with message.same, which compares each client with the others"
 	}
 	if p == nil {
 		return "hold streams for longer (SECONDS), so that each client receives more messages"

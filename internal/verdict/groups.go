@@ -354,7 +354,7 @@ func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 		}
 	}
 	if listed > 0 && total > listed {
-		out = append(out, fmt.Sprintf("%s counted but not listed, because each client lists only its first findings",
+		out = append(out, fmt.Sprintf("%s counted but not listed, because only the first findings of each client are recorded in detail",
 			format.Plural(total-listed, "more finding is", "more findings are")))
 	}
 	return out

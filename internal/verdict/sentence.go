@@ -34,7 +34,7 @@ func (w Formatter) sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 			return fmt.Sprintf("%s missed %s: %d arrived, and the server's ledger lists %d more as sent; without numbers it is unknown which",
 				r.ID, format.Plural(f.Count, noun, noun+"s"), r.Arrived(), f.Count)
 		}
-		return fmt.Sprintf("%s missed %s%s (noticed at %s)", r.ID, names(f.From, f.To), evidenceOf(f.Source), clock)
+		return fmt.Sprintf("%s missed %s%s (noticed at %s)", r.ID, names(f.From, f.To), evidenceOf(f.Source, f.To-f.From+1), clock)
 	case ledger.KindUnsent:
 		return fmt.Sprintf("%s %s, until %s%s", r.ID, predicate(f.Kind, format.Count(f.Count, noun)), clock, otherEvents(r.Record, f))
 	case ledger.KindTail:
@@ -77,7 +77,7 @@ func (w Formatter) sentence(r *shard.Connection, f ledger.Finding, at time.Time)
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, clock)
 }
 
-func evidenceOf(source ledger.Source) string {
+func evidenceOf(source ledger.Source, messages uint64) string {
 	switch source {
 	case ledger.SourcePublisher:
 		return ", which the service confirmed"
@@ -86,7 +86,7 @@ func evidenceOf(source ledger.Source) string {
 	case ledger.SourceServer:
 		return ", which the server's ledger lists as sent"
 	}
-	return ": the number was skipped"
+	return ": the " + format.Form(messages, "number was", "numbers were") + " skipped"
 }
 
 func predicate(kind ledger.Kind, messages string) string {
@@ -138,7 +138,7 @@ func (w Formatter) phrase(b *bundle) string {
 	messages := w.messages(b)
 	switch b.kind {
 	case ledger.KindLost:
-		return "missed " + messages + evidenceOf(b.source)
+		return "missed " + messages + evidenceOf(b.source, b.count)
 	case ledger.KindTail:
 		return "missed " + messages + ": nothing more arrived before the end of the stream"
 	case ledger.KindUnsent, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:
@@ -175,6 +175,8 @@ func (w Formatter) messages(b *bundle) string {
 		return w.nameOf(b.topic)(b.from, b.to)
 	case !b.isMixed && b.clients > 1 && b.subject.count > 0:
 		return format.Plural(b.subject.count, noun, noun+"s") + " each"
+	case b.clients > 1:
+		return "a total of " + format.Plural(b.count, noun, noun+"s")
 	}
 	return format.Plural(b.count, noun, noun+"s")
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// maxWait is the total time for which a call of hold with lifetimes waits for the ends of streams. Thus every planned
-// stream opens within the run, even if the service ends streams late or never.
+// maxWait limits the total time for which a call to hold with lifetimes waits for the ends of streams before it opens the
+// next ones. Thus every planned stream opens within the run, even if the service ends streams late or never.
 const maxWait = 5 * time.Second
 
 // openByLifetime opens the streams one after the other, each after the end of the previous one. It requests the end of

@@ -45,7 +45,7 @@ func (s *sums) addSample(sample metrics.Sample) {
 	m.Count++
 	m.Sum += sample.Value
 	m.Min, m.Max = min(m.Min, sample.Value), max(m.Max, sample.Value)
-	if m.Trend != nil { // times of k6 are in milliseconds; other values keep three decimals
+	if m.Trend != nil { // times of k6 are in milliseconds; other values are recorded as if they were
 		duration := time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond))
 		m.Trend.Record(duration)
 		if m.Undelayed != nil {
@@ -138,8 +138,8 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes adds the data that only suites need: start and end of a series, the squares for its standard deviation, and
-// the stage of the last request.
+// addTimes adds the data that only suites need: start and end of a series, and the stage of the last request. For a
+// trend, it also adds the squares for the standard deviation.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	end := s.wall(sample.Time).UnixMicro()
 	start := end

@@ -85,7 +85,7 @@ declare module 'k6/x/soak' {
     lateMs: number;
     /** `RECONNECT`: reconnect if disconnected (set by resume, --token-ttl, or the description). */
     reconnect: boolean;
-    /** `END_TIMEOUT`: maximum time from the DELETE's response to the end of the stream, in seconds. Default, also for 0: the longer of 15 s and 1.5 intervals. */
+    /** `END_TIMEOUT`: maximum time from the end request's response to the stream's end, in seconds. Default, also for 0: the longer of 15 s and 1.5 intervals. */
     endTimeout?: number;
     /** `TOPICS`: topics that the run publishes to, 0 for none. */
     topics?: number;

@@ -102,17 +102,17 @@ func (c *client) do(ctx context.Context, id, instruction string, n int, b behavi
 	if c.token != "" {
 		r.request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	ended := make(chan struct{})
+	finished := make(chan struct{})
 	r.stream = c.streams.Add(&responseOptions, &sseclient.Callbacks{
 		Request:  func(*sseclient.Stream) sseclient.Request { return r.request },
 		Block:    func(_ *sseclient.Stream, at time.Time, block *eventstream.Block) { r.onBlock(at, block) },
 		Closed:   func(_ *sseclient.Stream, at time.Time, end sseclient.Close) { r.onClosed(at, end) },
-		Ended:    func(*sseclient.Stream) { close(ended) },
+		Ended:    func(*sseclient.Stream) { close(finished) },
 		Cuttable: func(*sseclient.Stream) bool { return b.pauseAfter > 0 },
 	}, nil)
 	defer context.AfterFunc(ctx, func() { r.stream.Stop(sseclient.ReasonClient) })()
 	r.stream.Start()
-	<-ended
+	<-finished
 	return r
 }
 

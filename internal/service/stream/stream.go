@@ -1,4 +1,5 @@
-// Package stream sends the requests of probe and trial with the SSE client of the runners, each on its own connection.
+// Package stream sends the requests of probe and trial, each on its own connection. It uses the SSE client of the
+// runners.
 package stream
 
 import (
@@ -235,7 +236,7 @@ func (s *Stream) Next() (Part, error) {
 	return part, nil
 }
 
-// LastEventID returns the Last-Event-ID of a request that continues this stream.
+// LastEventID returns the last event ID that this stream has set, or "" if it has set none.
 func (s *Stream) LastEventID() string {
 	if s.parser == nil {
 		return ""

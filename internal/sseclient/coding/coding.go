@@ -20,7 +20,7 @@ import (
 
 // Values of Accept-Encoding.
 const (
-	None    = ""                        // no header, so no server should compress
+	None    = ""                        // no header; clients then expect no compression
 	Gzip    = "gzip"                    // the value of most clients except browsers
 	Browser = "gzip, deflate, br, zstd" // the value of Chrome, Edge and Firefox over TLS
 )
@@ -111,7 +111,7 @@ type Reader struct {
 	src        source
 	input      io.Reader // the source, buffered for some codings
 	newDecoder func(io.Reader) (io.Reader, error)
-	decoder    io.Reader // nil before the first byte
+	decoder    io.Reader // nil before the first Read
 	err        error     // of the last Read
 }
 
@@ -186,8 +186,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A gzipReader reads a gzip stream of several members, and returns the data of a member as soon as the member ends. The
-// multistream mode of gzip.Reader would first wait for the next member, which may arrive only with the next event.
+// A gzipReader reads a gzip stream of one or more members. It returns the last data of a member without waiting for the
+// next member, which may arrive only with the next event. The multistream mode of gzip.Reader would wait.
 type gzipReader struct {
 	src    *bufio.Reader
 	member *gzip.Reader
