@@ -109,7 +109,7 @@ func findings(v *verdict.Verdict) []string {
 		out = append(out, f.text)
 	}
 	if omitted := len(sorted) - len(out); omitted > 0 {
-		out[len(out)-1] = fmt.Sprintf("… all %s reasons are listed under All reasons in the report", format.Thousands(len(v.Reasons)))
+		out[len(out)-1] = "… more reasons are listed under Reasons in the report"
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -26,10 +27,13 @@ func checks(v *verdict.Verdict) Section {
 		for _, c := range v.ScriptChecks {
 			script.Rows = append(script.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: faultTone(clamp.Uint64(c.Fails))}})
 		}
+		if v.Verdict == verdict.Fail && !slices.ContainsFunc(v.ScriptChecks, func(c shard.ScriptCheck) bool { return c.Fails > 0 }) {
+			script.Note = "evaluated by the script on each runner; they do not include faults that only the checks of soak detect"
+		}
 		out.Tables = append(out.Tables, script)
 	}
 	if len(v.Reasons) > maxFindings {
-		reasons := Table{Caption: "All reasons", Columns: Columns("reason")}
+		reasons := Table{Caption: "Reasons", Columns: Columns("reason")}
 		for _, r := range v.Reasons {
 			reasons.Rows = append(reasons.Rows, Cells(r))
 		}

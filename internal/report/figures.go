@@ -139,7 +139,7 @@ func (f *facts) latency(v *verdict.Verdict) {
 	case v.Service.HasInterval():
 		f.add("lateness", "%s (gap before a %s minus the intervals that it spans)", quantiles(v.LatenessMS), v.Service.Noun())
 	case v.Service.ComparesClients():
-		f.add("spread between clients", "%s (from the first client of a runner that received a message to each other client)", quantiles(v.LatenessMS))
+		f.add("spread between clients", "%s (for each message, from its first arrival at a runner to its arrival at each other client of that runner)", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
@@ -275,7 +275,8 @@ func topics(v *verdict.Verdict, limit int) (t Table, ok bool) {
 }
 
 func comparedTopics(list []*verdict.Topic) Table {
-	t := Table{Caption: "Topics", Columns: Columns("topic", "#clients", "#messages", "#fewest", "#most", "#missed", "diverged", "from (UTC)")}
+	t := Table{Caption: "Topics", Note: "compared: messages that every connected client was expected to receive; fewest, most: all messages that one client received",
+		Columns: Columns("topic", "#clients", "#compared", "#fewest", "#most", "#missed", "diverged", "from (UTC)")}
 	for _, topic := range list {
 		from := Cell{Text: "–"}
 		if topic.DivergedUnix > 0 {

@@ -105,7 +105,6 @@ func (s *pageBuilder) clientComparison() Section {
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{
-		"The column messages counts the messages that every connected client was expected to receive; fewest and most are the messages that one client received.",
 		"The loss of a message that reached no client cannot be detected.",
 	}
 	return out
@@ -117,7 +116,7 @@ func (s *pageBuilder) spread() Section {
 		return out
 	}
 	s.distributions(&out, []distribution{{"first client → each other client", s.Merged.Lateness}}, "spread")
-	out.Notes = append(out.Notes, "The spread is the time from the first client of a runner that received a message to each other client, on the clock of that runner.")
+	out.Notes = append(out.Notes, "The spread is the time from the first arrival of a message at a runner to its arrival at each other client of that runner, on the clock of that runner.")
 	return out
 }
 

@@ -67,7 +67,7 @@ func TestPageShowsCounts(t *testing.T) {
 
 	require.Equal(t, []string{"100 streams for 59 min 55 s, a noop every 15 s"}, row(t, doc, "card", "plan"))
 	require.Equal(t, []string{"20,000 per process"}, row(t, doc, "card", "open files"))
-	require.Equal(t, []string{"40 streams to a reference server on the runners' own machine: 144,000 events, 0 late, longest delay 12.5 ms"}, row(t, doc, "card", "control group"))
+	require.Equal(t, []string{"40 streams to a reference server on the same machine as the runners: 144,000 events, 0 late, longest delay 12.5 ms"}, row(t, doc, "card", "control group"))
 	require.Equal(t, []string{"connectionTest.js (sha256 0123456789ab)"}, row(t, doc, "card", "script"))
 
 	require.Equal(t, []string{"1", "1.0 %", "22:13:23", "22:13:23", "250 ms", "250 ms", "250 ms"}, row(t, doc, "ends", "refused: status 503"))

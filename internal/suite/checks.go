@@ -71,7 +71,7 @@ var (
 	CheckChunksReordered     = withImpact("chunks.reordered", "parts of the answer appear in the wrong order")
 	CheckChunksCorrupted     = withImpact("chunks.corrupted", "the answer was changed in transit")
 	CheckGoodput             = withImpact("responses.goodput", "users wait longer than the limits allow")
-	CheckNumbered            = withImpact("responses.numbered", "without numbers, lost chunks and answers to other requests are undetectable")
+	CheckNumbered            = withImpact("responses.numbered", "without numbers, lost chunks, or an answer that belongs to another request, are undetectable")
 )
 
 func bystander(id verdict.CheckID) verdict.CheckID { return "bystanders." + id }

@@ -162,6 +162,9 @@ func (f *finiteRun) checks() []verdict.Check {
 	}
 	complete := check(CheckResponsesComplete, "complete responses", "at least 1", v.Complete, v.Complete > 0 || f.faultyResponses() > 0 || !refused.Pass,
 		noneComplete)
+	if v.Complete == 0 && complete.Pass {
+		complete = complete.NotJudged("no response was complete; another check states why")
+	}
 	skipped := check(CheckResponsesSkipped, "requests skipped", fmt.Sprintf("at most %g %%", 100*maxSkippedShare), ratio(v.Skipped, v.Started+v.Skipped),
 		share(v.Skipped, v.Started+v.Skipped) <= maxSkippedShare,
 		sentence("%v of %v requests were skipped at the maximum of %s in flight (MAX_IN_FLIGHT): the load was below the plan", v.Skipped, v.Started+v.Skipped, f.parameter("MAX_IN_FLIGHT")))
@@ -274,13 +277,13 @@ func (f *finiteRun) stateTable() verdict.Table {
 }
 
 func (f *finiteRun) figureTable() verdict.Table {
-	t := newTable("Figures, ms", "of complete responses, from the intended start of the request; inter-chunk latency: between two chunks; delay: of all requests; chunks are not tokens", "figure|p50|p90|p95|p99|max")
+	t := newTable("Figures, ms", "of complete responses, from the intended start of the request; inter-chunk latency: between two chunks; start delay: from the intended to the actual start, of all requests; chunks are not tokens", "figure|p50|p90|p95|p99|max")
 	for _, times := range []struct {
 		name string
 		h    *shard.Histogram
 	}{
 		{"time to headers", f.responses.Headers}, {"ttft (first content)", f.responses.First}, {"inter-chunk latency", f.responses.Gap}, {"e2e (whole response)", f.responses.Total},
-		{"delay of the request", f.responses.StartDelay},
+		{"start delay", f.responses.StartDelay},
 	} {
 		t.Add(append([]string{times.name}, quantiles(times.h, .5, .9, .95, .99, 1)...)...)
 	}
@@ -290,7 +293,7 @@ func (f *finiteRun) figureTable() verdict.Table {
 const maxTimeRows = 30
 
 func (f *finiteRun) timeTable() verdict.Table {
-	t := newTable("Over time", "started: by the start of the request; in flight: at the end of the period; other columns: by the end of the response; ttft and inter-chunk latency in ms",
+	t := newTable("Over time", "started: requests that started in the period; in flight: at its end; other columns: responses that ended in it; ttft and inter-chunk latency of complete responses, in ms",
 		"time UTC|started|complete|other states|in flight|ttft p50|p99|inter-chunk p50|p99")
 	width := (len(f.responses.Series) + maxTimeRows - 1) / maxTimeRows
 	for part := range slices.Chunk(f.responses.Series, max(width, 1)) {

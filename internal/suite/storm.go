@@ -28,7 +28,8 @@ var storm = Suite{
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
 	bystanders, storms := r.streamsOf(r.isSelected), r.storms(streams)
-	t := newTable("Storms", "times since the first drop; connects/s: ≥ if refused clients waited before the next attempt; connect: dial to headers, in ms; "+
+	t := newTable("Storms", "times since the first drop; connects/s: average until 99 % had reconnected, ≥ if refused clients waited before the next attempt; "+
+		"max in 1 s: most reconnects within one second; connect: dial to headers, in ms; slow: connects over SLOW_MS; "+
 		"dial delay: how late the load generator dialed, in ms",
 		"storm|dropped|50 % reconnected|99 %|all|connects/s|max in 1 s|connect p50|p99|max|slow|refused|dial delay p99")
 	cpu := r.cpuTable("storm", "runners", "")

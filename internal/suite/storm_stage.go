@@ -209,7 +209,7 @@ func (s *stormStage) refusalText() string {
 func (s *stormStage) String() string {
 	out := []string{sentence("%v streams dropped", s.dropped)}
 	if s.rate() > 0 {
-		out = append(out, sentence("99 %% reconnected after %s: %s connects/s, at most %v in a second", s.reconnectText(.99), s.rateText(), s.peak()))
+		out = append(out, sentence("99 %% reconnected within %s (on average %s connects/s); at most %v streams reconnected within one second", s.reconnectText(.99), s.rateText(), s.peak()))
 	}
 	for _, text := range []string{s.backoffText(), s.refusalText()} {
 		if text != "" {

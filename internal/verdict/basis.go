@@ -31,7 +31,7 @@ type Basis struct {
 var basisTexts = map[string]string{
 	ByPublisher:   "the publisher: messages that the service confirmed are expected",
 	ByServer:      "the server's own ledger, together with the numbers or the interval of the messages",
-	BySubscribers: "the clients of each topic: a message that one of them received is expected by all others that were connected",
+	BySubscribers: "a comparison of the clients of each topic with each other",
 	ByNothing:     "nothing: messages were not checked",
 	ByNumbers:     "the numbers of the messages",
 	ByStatement:   "the service's statement of the content that it sent",
@@ -107,6 +107,8 @@ func sourceName(kind string) string {
 		return "interval and the server's ledger"
 	case ByNumbers:
 		return "numbers of the messages"
+	case BySubscribers:
+		return "comparison of the clients"
 	}
 	return kind
 }

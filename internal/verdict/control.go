@@ -218,7 +218,7 @@ func (c *Control) Line() string {
 	if c == nil {
 		return ""
 	}
-	location := "on the runners' own machine"
+	location := "on the same machine as the runners"
 	if c.Remote {
 		location = "across a network"
 	}

@@ -186,8 +186,8 @@ func (t *comparedTopic) uncertainReason() string {
 // comparabilityCheck returns the check that the clients of each topic received enough of the same messages to compare.
 func (s *Streams) comparabilityCheck() Check {
 	c := Check{
-		ID: CheckComparability, Name: "messages to compare clients", Limit: "per topic, at least the number of clients", Pass: true,
-		Why: "with too few common messages, losses are undetectable",
+		ID: CheckComparability, Name: "messages to compare clients", Limit: "per topic, at least 2 clients, and at least as many messages, all unambiguous", Pass: true,
+		Why: "with too few or ambiguous messages, losses are undetectable",
 	}
 	firstUnmet := "" // the counts of the first topic that does not meet the check
 	for _, t := range s.Messages.Topics {
@@ -199,8 +199,9 @@ func (s *Streams) comparabilityCheck() Check {
 		case comparison.monotonyReason() != "":
 			c.Reasons = append(c.Reasons, comparison.monotonyReason())
 		case comparison.alignment.SharedCopies > 0 && comparison.alignment.Repeats && comparison.alignment.HasRepeatedContent():
-			c.Reasons = append(c.Reasons, fmt.Sprintf("content repeats, and some clients%s received %s that others did not, which may be copies or losses: set message.same to a part that differs between messages",
-				topic, format.Plural(int64(comparison.alignment.SharedCopies), "message", "messages")))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("content repeats, and some clients%s received %s that others did not: %s; set message.same to a part that differs between messages",
+				topic, format.Plural(int64(comparison.alignment.SharedCopies), "message", "messages"),
+				format.Form(comparison.alignment.SharedCopies, "it may be a copy, or the others may have lost it", "they may be copies, or the others may have lost them")))
 		case len(comparison.uncertainClients) > 0:
 			c.Reasons = append(c.Reasons, comparison.uncertainReason())
 		case t.Streams < 2:

@@ -124,7 +124,7 @@ func IntervalText(p *plan.Plan, s *shard.Service) string {
 	case !s.CountsMessages():
 		return "messages not checked"
 	case !s.HasInterval():
-		return "messages published by others"
+		return "messages not published by soak"
 	}
 	return fmt.Sprintf("a %s every %v s", s.Noun(), p.NoopInterval)
 }
