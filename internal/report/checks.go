@@ -6,7 +6,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/clamp"
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -26,9 +25,6 @@ func checks(v *verdict.Verdict) Section {
 		script := Table{Caption: "Checks of the script", Columns: Columns("check", "#passes", "#fails")}
 		for _, c := range v.ScriptChecks {
 			script.Rows = append(script.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: faultTone(clamp.Uint64(c.Fails))}})
-		}
-		if v.Verdict == verdict.Fail && !slices.ContainsFunc(v.ScriptChecks, func(c shard.ScriptCheck) bool { return c.Fails > 0 }) {
-			script.Note = "evaluated by the script on each runner; they do not include faults that only the checks of soak detect"
 		}
 		out.Tables = append(out.Tables, script)
 	}
