@@ -1,8 +1,6 @@
 package main
 
-import (
-	"time"
-)
+import "time"
 
 // A clock reads the wall clock once, at the start, and adds the monotonic time since then. A later step of the wall
 // clock therefore changes neither the schedule nor the timestamps.

@@ -13,7 +13,7 @@ import (
 func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // A lossyOutput discards output to a closed pipe or terminal, so that the run continues and writes its verdict. It
-// keeps the last other error, such as that of a full disk.
+// keeps the last other error, such as the error of a full disk.
 type lossyOutput struct {
 	io.Writer
 	err error

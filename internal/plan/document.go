@@ -114,7 +114,7 @@ func (s *Source) Plan() (Plan, error) {
 	return p, err
 }
 
-// Document returns the document, or the zero value if there is none.
+// Document returns the document, or the zero value without a document.
 func (s *Source) Document() (d Document) {
 	if s.document != nil {
 		d = *s.document

@@ -21,7 +21,7 @@ func (s *pageBuilder) headroom() Section {
 	if seconds := int64(to-from) * s.series.step; seconds < headroomMinSeconds || streams == 0 {
 		return out
 	}
-	t := Table{Columns: Columns("process", "#CPU during the hold phase", "#at most", "#memory during the hold phase", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}
+	t := Table{Note: "at most: maximum CPU of the run", Columns: Columns("process", "#CPU during the hold phase", "#at most", "#memory during the hold phase", "#CPU per 1,000 streams", "#memory per 1,000 streams", "#streams that fill one core")}
 	for _, p := range []struct {
 		name        string
 		cpu, memory []float64

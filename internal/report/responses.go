@@ -30,7 +30,7 @@ func (s *pageBuilder) responses() Section {
 		s.setQuantiles(b.First, at, &ttft50, &ttft99)
 		s.setQuantiles(b.Gap, at, &gap50, &gap99)
 	}
-	count := &Chart{ID: "responses", Kind: Timeline, Title: "Responses", Note: "in each period of 5 s; started: by the start of the request; in flight: at the end of the period; others: by the end of the response", Wide: true}
+	count := &Chart{ID: "responses", Kind: Timeline, Title: "Responses", Note: "in each period of 5 s; started: requests that started in it; in flight: at its end; others: responses that ended in it", Wide: true}
 	count.Series = append(count.Series, splitAtGaps("started", "dashed", started, s.series.n), splitAtGaps("in flight", "", inFlight, s.series.n))
 	for _, state := range ledger.ResponseStates {
 		if values := states[state]; values != nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,19 @@ func TestRunnersWithoutComparisonHaveNoServerCount(t *testing.T) {
 	require.Equal(t, "server sent", table.Columns[column].Name)
 	require.Equal(t, "–", table.Rows[0][column].Text)
 	require.Equal(t, "90", table.Rows[1][column].Text)
+}
+
+// Without send times, 0 late messages would state that all were on time.
+func TestRunnersWithoutSendTimesHaveNoLateMessages(t *testing.T) {
+	t.Parallel()
+	for basis, want := range map[shard.CountBasis]bool{shard.CountByNumber: false, shard.CountByInterval: true} {
+		v := new(verdict.Verdict)
+		v.Evidence.Kind, v.Service.CountBasis = verdict.ByNumbers, basis
+		v.Runners = []verdict.Runner{{Index: 1, State: string(shard.Finished)}}
+		table := runnersOf(v).Tables[0]
+		require.Equal(t, want, slices.Contains(table.Columns, Columns("#late")[0]), basis)
+		require.Len(t, table.Rows[0], len(table.Columns))
+	}
 }
 
 // The runners of a suite of responses count neither streams nor messages. Zeros would contradict the sum over all

@@ -32,14 +32,14 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	} else if err := cluster.CheckTestID(c.Plan.TestID); err != nil {
 		return "", UsageError{err}
 	}
-	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
+	return reportToCI(c.CI, c.Stdout, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 		graceful, force, stop := interrupts(ctx)
 		defer stop()
 		s := newSession(c)
 		if err := cmp.Or(s.checkLocal(), s.trust()); err != nil {
 			return "", UsageError{err}
 		}
-		s.ci, s.driver = t, &attachedKubernetes{kubernetes{session: s}}
+		s.ci, s.driver = reporter, &attachedKubernetes{kubernetes{session: s}}
 		if c.On == "local" {
 			s.driver = &attachedLocal{local: local{session: s}}
 		}

@@ -40,7 +40,7 @@ type driver interface {
 type round struct {
 	dir    results.Dir // for logs and shards
 	shards string      // location that the runners write their shards to
-	// settings has the settings of a further round, by name. They replace those of the script.
+	// settings has the settings of a further round, by name. They replace the settings of the script.
 	settings map[string]string
 }
 

@@ -26,14 +26,14 @@ const mergeMemory = 600 << 20
 // laptops, or of runners if the run has a plan. If expect is 0, an existing verdict determines the number. Without a
 // verdict, or if expect is results.ExpectAny, any number is valid.
 func Merge(location, out string, expect int, stdout io.Writer, options report.TerminalOptions, systems ci.Systems) (verdict.Outcome, error) {
-	return reportToCI(systems, stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
+	return reportToCI(systems, stdout, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 		d, problems, err := fetchRun(location, out)
 		var usage UsageError
 		switch {
 		case errors.As(err, &usage):
 			return "", err
 		case err != nil: // there is no folder to put the verdict into
-			t.SetVerdict(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
+			reporter.SetVerdict(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
 			fmt.Fprintf(stdout, "INVALID: %s: %v\n", location, err)
 			return verdict.Invalid, nil
 		}
@@ -42,7 +42,7 @@ func Merge(location, out string, expect int, stdout io.Writer, options report.Te
 			return "", reportError(d, v, err)
 		}
 		WriteRunList(d, out)
-		t.SetVerdict(v, d.Path(results.PageFile))
+		reporter.SetVerdict(v, d.Path(results.PageFile))
 		return v.Verdict, report.Terminal(stdout, v, options, reportLines(d, "", v)...)
 	})
 }

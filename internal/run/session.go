@@ -72,9 +72,9 @@ type session struct {
 // Run runs a session with the settings of c. After an error it returns no verdict, and all processes have ended unless
 // the error states otherwise. The first Ctrl-C stops the runners gracefully; a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
-	return reportToCI(c.CI, c.Stdout, func(t *ci.Reporter) (verdict.Outcome, error) {
+	return reportToCI(c.CI, c.Stdout, func(reporter *ci.Reporter) (verdict.Outcome, error) {
 		s := newSession(c)
-		s.ci = t
+		s.ci = reporter
 		if err := s.complete(time.Now()); err != nil {
 			return "", UsageError{err}
 		}
@@ -89,9 +89,9 @@ func reportToCI(systems ci.Systems, stdout io.Writer, judge func(*ci.Reporter) (
 	if err := systems.Check(); err != nil {
 		return "", UsageError{err}
 	}
-	t := ci.Begin(systems, stdout)
-	outcome, err := judge(t)
-	return outcome, t.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
+	reporter := ci.Begin(systems, stdout)
+	outcome, err := judge(reporter)
+	return outcome, reporter.End(secret.Error(err), func(sentence string) { printMessage("warning: " + sentence) })
 }
 
 // newSession returns a session with the command, the versions, the machine, and the description if it is built in.

@@ -64,7 +64,7 @@ func (p *idlePool) close() {
 	}
 }
 
-// takeIdle returns an idle connection that the server has not closed, or nil if there is none.
+// takeIdle returns an idle connection that the server has not closed, or nil without such a connection.
 func (e *exchange) takeIdle(req *request) net.Conn {
 	idle := e.client.idleFor(req)
 	if idle == nil || e.skipIdle {

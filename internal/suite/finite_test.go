@@ -45,6 +45,9 @@ func TestFiniteFailsForEachBadState(t *testing.T) {
 		require.Equal(t, want, v.Verdict, "%s: %v", state, v.Reasons)
 		require.EqualValues(t, 2, v.Responses.Started)
 	}
+	v := judge(newFiniteRun(nil, ledger.ResponseError))
+	i := slices.IndexFunc(v.Checks, func(c verdict.Check) bool { return c.ID == CheckResponsesComplete })
+	require.True(t, v.Checks[i].Unjudged, "0 complete responses do not meet a limit of at least 1")
 }
 
 func TestFinitePassNamesTheOtherResponses(t *testing.T) {

@@ -138,7 +138,11 @@ func (w Formatter) phrase(b *bundle) string {
 	messages := w.messages(b)
 	switch b.kind {
 	case ledger.KindLost:
-		return "missed " + messages + evidenceOf(b.source, b.count)
+		count := b.count
+		if !b.isMixed {
+			count = b.subject.count // the clients missed the same messages
+		}
+		return "missed " + messages + evidenceOf(b.source, count)
 	case ledger.KindTail:
 		return "missed " + messages + ": nothing more arrived before the end of the stream"
 	case ledger.KindUnsent, ledger.KindDuplicated, ledger.KindReordered, ledger.KindCorrupted:

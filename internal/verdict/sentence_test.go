@@ -155,3 +155,23 @@ func TestSummaryCountsOtherSilentStreams(t *testing.T) {
 	text, _ := new(Verdict).clause(&c)
 	require.Equal(t, "s-1 was silent for 10 s (and 2 more reasons)", text)
 }
+
+// The same message lost on several clients is one number. Different messages have a total.
+func TestLossesOfSeveralClients(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[uint64]string{
+		1: "2 clients missed noop 7: the number was skipped",
+		2: "2 clients missed noops 7 and 8: the numbers were skipped",
+	} {
+		m, _ := cleanRun()
+		for i := range 2 {
+			addFault(&m.Connections.Edit(i+1).Record, ledger.KindLost, count)
+		}
+		v := requireOutcome(t, Fail, judgeSoak(m, nil, Evidence{}))
+		require.Contains(t, v.Reasons[0], want)
+	}
+	all := bundle{cause: cause{kind: ledger.KindReordered}, isMixed: true, clients: 10, count: 150}
+	require.Equal(t, "received a total of 150 noops out of order", noopFormatter.phrase(&all))
+	all.cause.kind = ledger.KindLost
+	require.Equal(t, "missed a total of 150 noops: the numbers were skipped", noopFormatter.phrase(&all))
+}
